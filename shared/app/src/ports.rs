@@ -1,0 +1,401 @@
+//! What the use cases need of the world: one small trait for each thing, so that a function's type
+//! says which rights it must have.
+
+use std::future::Future;
+
+use domain::audit::Record;
+use domain::node::Node;
+use domain::reservation::{Reclaim, Release, Reservation};
+use domain::slot::Condemned;
+use domain::stamp::{Stamp, WriteId};
+use domain::vm::{Sentence, Vm};
+use domain::{
+    GpuModelId, NodeId, OrgId, ReservationId, Timestamp, UnitId, Version, VmId, VmStatus,
+};
+use std::collections::BTreeSet;
+
+use crate::auth::{ApiKey, KeyDigest};
+use crate::error::StoreError;
+
+/// Result of a call to the store.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// What a conditional write came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write<T, I = T> {
+    /// The condition held, now or at an earlier try of the same write.
+    Done(T),
+    /// The condition did not hold; this is the item as it stood.
+    Refused(I),
+    /// There is no such item.
+    Absent,
+}
+
+/// A write that landed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Landed {
+    /// The reservation after the write; later still if a reply was lost and others wrote since.
+    pub image: Reservation,
+    /// The version that this write made.
+    pub version: Version,
+}
+
+/// Whether a transaction went through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commit {
+    /// It did, now or at an earlier try of the same write.
+    Done,
+    /// An item had changed since it was read, or was not as required.
+    Lost,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T, K> {
+    /// The items, in the order of the list.
+    pub items: Vec<T>,
+    /// Where the next page starts: after this key. `None` at the end.
+    pub next: Option<K>,
+}
+
+/// Who holds a unit of a node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Custodian {
+    /// The node's public pool.
+    Pool,
+    /// This reservation.
+    Reservation(ReservationId),
+}
+
+/// The clock that everything is judged by, UTC.
+pub trait Clock: Send + Sync + 'static {
+    /// The present instant.
+    fn now(&self) -> Timestamp;
+}
+
+/// A source of fresh ids.
+pub trait Ids: Send + Sync + 'static {
+    /// A fresh UUID, version 7, in its hyphenated form.
+    fn uuid(&self) -> String;
+}
+
+/// Reads an API key by the digest of its secret, strongly consistent.
+pub trait LoadKey: Send + Sync {
+    /// `None` if no such key was ever made.
+    fn load_key(
+        &self,
+        digest: &KeyDigest,
+    ) -> impl Future<Output = StoreResult<Option<ApiKey>>> + Send;
+}
+
+/// Writes an API key: used when a platform is set up.
+pub trait PutKey: Send + Sync {
+    /// Stores the key under the digest of its secret, over an older one.
+    fn put_key(
+        &self,
+        digest: &KeyDigest,
+        key: &ApiKey,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+}
+
+/// Reads a node, strongly consistent.
+pub trait LoadNode: Send + Sync {
+    /// `None` if it is not registered.
+    fn load_node(&self, id: &NodeId) -> impl Future<Output = StoreResult<Option<Node>>> + Send;
+}
+
+/// Registers a node.
+pub trait PutNode: Send + Sync {
+    /// Writes it if there is none of that id; never [`Write::Absent`].
+    fn put_node(
+        &self,
+        node: &Node,
+        write: &WriteId,
+    ) -> impl Future<Output = StoreResult<Write<(), Node>>> + Send;
+}
+
+/// Reads reservations of a node, strongly consistent.
+pub trait LoadReservations: Send + Sync {
+    /// `None` if there is none of that id on that node.
+    fn load_reservation(
+        &self,
+        node: &NodeId,
+        id: &ReservationId,
+    ) -> impl Future<Output = StoreResult<Option<Reservation>>> + Send;
+
+    /// Those of `ids` that exist, in order of their ids.
+    fn load_reservations(
+        &self,
+        node: &NodeId,
+        ids: &BTreeSet<ReservationId>,
+    ) -> impl Future<Output = StoreResult<Vec<Reservation>>> + Send;
+}
+
+/// Lists a node's reservations in order of their ids.
+pub trait ListReservations: Send + Sync {
+    /// At most `limit` of them, those after `after`.
+    fn list_reservations(
+        &self,
+        node: &NodeId,
+        after: Option<&ReservationId>,
+        limit: usize,
+    ) -> impl Future<Output = StoreResult<Page<Reservation, ReservationId>>> + Send;
+}
+
+/// Releases units: one conditional write.
+pub trait ReleaseUnits: Send + Sync {
+    /// Applies the command if [`domain::reservation::release`] allows it.
+    fn release(
+        &self,
+        node: &NodeId,
+        id: &ReservationId,
+        command: &Release,
+    ) -> impl Future<Output = StoreResult<Write<Landed, Reservation>>> + Send;
+}
+
+/// Reclaims units: one conditional write.
+pub trait ReclaimUnits: Send + Sync {
+    /// Applies the command if [`domain::reservation::reclaim`] allows it.
+    fn reclaim(
+        &self,
+        node: &NodeId,
+        id: &ReservationId,
+        command: &Reclaim,
+    ) -> impl Future<Output = StoreResult<Write<Landed, Reservation>>> + Send;
+}
+
+/// A reservation and its node, changed together because slots move between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustodyMove {
+    /// The node's version as it was read.
+    pub node_seen: Version,
+    /// The node after the move.
+    pub node: Node,
+    /// The reservation's version as it was read; `None` for a new one.
+    pub reservation_seen: Option<Version>,
+    /// The reservation after the move.
+    pub reservation: Reservation,
+    /// The write.
+    pub write: WriteId,
+}
+
+/// Moves slots between a node and a reservation: one transaction.
+pub trait MoveCustody: Send + Sync {
+    /// Writes both items if both still have the versions that were read.
+    fn move_custody(
+        &self,
+        change: &CustodyMove,
+    ) -> impl Future<Output = StoreResult<Commit>> + Send;
+}
+
+/// Reads VMs, strongly consistent.
+pub trait LoadVms: Send + Sync {
+    /// `None` if there never was one of that id.
+    fn load_vm(&self, id: &VmId) -> impl Future<Output = StoreResult<Option<Vm>>> + Send;
+
+    /// Those of `ids` that exist, in order of their ids.
+    fn load_vms(&self, ids: &BTreeSet<VmId>) -> impl Future<Output = StoreResult<Vec<Vm>>> + Send;
+}
+
+/// Lists an org's VMs in order of their ids, which is the order they were placed in.
+pub trait ListVms: Send + Sync {
+    /// At most `limit` of them, those after `after`. May lag behind writes.
+    fn list_vms(
+        &self,
+        org: &OrgId,
+        after: Option<&VmId>,
+        limit: usize,
+    ) -> impl Future<Output = StoreResult<Page<Vm, VmId>>> + Send;
+}
+
+/// Places a VM: one transaction over the VM and the custodian of its units.
+pub trait PlaceVm: Send + Sync {
+    /// Seats the VM if [`domain::reservation::place::place`] or [`Node::place`] allows it.
+    fn place(
+        &self,
+        vm: &Vm,
+        custodian: &Custodian,
+        stamp: &Stamp,
+    ) -> impl Future<Output = StoreResult<Commit>> + Send;
+}
+
+/// How the life of a seated VM goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettleKind {
+    /// It is told to stop: its seats are marked as dying.
+    Stop,
+    /// Its stop is confirmed: its seats become free.
+    Confirm,
+}
+
+/// A change of a VM together with all of its seats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    /// Which change.
+    pub kind: SettleKind,
+    /// The VM after it.
+    pub vm: Vm,
+    /// The VM's status as it was read; the change needs it unchanged.
+    pub seen: VmStatus,
+    /// Who holds its seats, and which units those are.
+    pub seats: Vec<(Custodian, BTreeSet<UnitId>)>,
+    /// A reservation that condemned it earlier and holds none of its seats now: the confirmation is
+    /// written there too, so that its audit trail tells the end.
+    pub note: Option<ReservationId>,
+    /// Who, when, why.
+    pub stamp: Stamp,
+}
+
+/// Stops a VM or confirms its stop: one transaction over the VM and the custodians of its seats.
+pub trait SettleVm: Send + Sync {
+    /// Applies the change if every seat is still where it was read.
+    fn settle(&self, change: &Settlement) -> impl Future<Output = StoreResult<Commit>> + Send;
+}
+
+/// Marks a VM as terminating.
+pub trait CondemnVm: Send + Sync {
+    /// Moves the VM from running to terminating, if it is running. Returns it as it is then; `None`
+    /// if there is no such VM.
+    fn condemn(
+        &self,
+        id: &VmId,
+        sentence: &Sentence,
+        reason: &str,
+    ) -> impl Future<Output = StoreResult<Option<Vm>>> + Send;
+}
+
+/// Counts how often a VM's node was told to stop it.
+pub trait CountAttempt: Send + Sync {
+    /// One more.
+    fn count_attempt(&self, id: &VmId) -> impl Future<Output = StoreResult<()>> + Send;
+}
+
+/// An order to terminate one VM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminationOrder {
+    /// The VM.
+    pub vm: VmId,
+    /// Its node.
+    pub node: NodeId,
+    /// The reservation whose change condemned it; `None` for the public pool.
+    pub reservation: Option<ReservationId>,
+    /// The custodian's version that condemned it: the controller refuses an older order.
+    pub version: Version,
+}
+
+impl TerminationOrder {
+    /// The order for `vm`, condemned by a change of a custodian on `node`.
+    #[must_use]
+    pub fn new(
+        node: &NodeId,
+        vm: &VmId,
+        reservation: Option<&ReservationId>,
+        version: Version,
+    ) -> Self {
+        Self {
+            vm: vm.clone(),
+            node: node.clone(),
+            reservation: reservation.cloned(),
+            version,
+        }
+    }
+}
+
+/// Sends termination orders on their way.
+pub trait SendOrders: Send + Sync {
+    /// Sends all of them, or fails: a partial failure is a failure.
+    fn send_orders(
+        &self,
+        orders: &[TerminationOrder],
+    ) -> impl Future<Output = Result<(), SendError>> + Send;
+}
+
+/// Orders that were not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("termination orders were not taken: {0}")]
+pub struct SendError(pub String);
+
+/// What the VM controller says of a VM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// It is gone, or was gone already.
+    Gone,
+    /// It is on its way; ask again.
+    NotYet,
+}
+
+/// The controller did not answer, or not with something that means "gone" or "not yet".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("VM controller: {0}")]
+pub struct ControllerError(pub String);
+
+/// Drives the machines on which VMs run.
+pub trait ControlVm: Send + Sync {
+    /// Tells the VM's machine to stop it.
+    fn terminate(
+        &self,
+        order: &TerminationOrder,
+    ) -> impl Future<Output = Result<Stopped, ControllerError>> + Send;
+}
+
+/// Reads the audit trail.
+pub trait ReadAudit: Send + Sync {
+    /// The last record of a reservation before the records of `version`, strongly consistent.
+    fn last_record_before(
+        &self,
+        id: &ReservationId,
+        version: Version,
+    ) -> impl Future<Output = StoreResult<Option<Record>>> + Send;
+
+    /// At most `limit` records after the one with key `after`, oldest first.
+    fn list_records(
+        &self,
+        id: &ReservationId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> impl Future<Output = StoreResult<Page<Record, String>>> + Send;
+}
+
+/// What writing an audit record came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is there now.
+    Written,
+    /// The same record was there before.
+    Same,
+    /// Another record stands in its place: an alarm.
+    Different,
+}
+
+/// Writes the audit trail: appends only.
+pub trait PutAudit: Send + Sync {
+    /// Adds the record if there is none in its place.
+    fn put_record(&self, record: &Record) -> impl Future<Output = StoreResult<Recorded>> + Send;
+}
+
+/// Finds custodians that may have units of a model to sell.
+pub trait FindMarket: Send + Sync {
+    /// At most `limit` hints in no promised order, different from call to call with `spread`; each
+    /// may be stale.
+    fn find_market(
+        &self,
+        model: &GpuModelId,
+        spread: &WriteId,
+        limit: usize,
+    ) -> impl Future<Output = StoreResult<Vec<(NodeId, Custodian)>>> + Send;
+}
+
+/// A condemned VM as read off a custodian.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sentenced {
+    /// The VM.
+    pub vm: VmId,
+    /// The custodian's view of it.
+    pub condemned: Condemned,
+    /// The reservation that condemned it, if one did.
+    pub reservation: Option<ReservationId>,
+    /// The custodian's version.
+    pub version: Version,
+    /// When the custodian last changed.
+    pub changed_at: Timestamp,
+}

@@ -1,0 +1,47 @@
+//! Every bound of the product, each with its reason.
+
+/// Most characters of any id. Ids stand in keys, which the store limits to 1,024 bytes.
+pub const ID_CHARS_MAX: usize = 128;
+
+/// Most units one release or reclaim may name. The longest legal condition of a release stays under
+/// the store's 4,096 bytes and 300 operators with this many.
+pub const UNITS_PER_REQUEST_MAX: usize = 32;
+
+/// Most units of one reservation: keeps its item within a few write units.
+pub const UNITS_PER_RESERVATION_MAX: usize = 64;
+
+/// Most units of one node. Today's largest machines have 16.
+pub const UNITS_PER_NODE_MAX: usize = 128;
+
+/// Most GPUs in one unit.
+pub const GPUS_PER_UNIT_MAX: u16 = 64;
+
+/// Most reservations that may be booked on one node at once: bounds the node item.
+pub const BOOKINGS_PER_NODE_MAX: usize = 256;
+
+/// Most orgs in `allowedOrgIds` or `managingOrgIds`.
+pub const ORGS_PER_LIST_MAX: usize = 64;
+
+/// Most characters of a `reason` or a `contractRef`.
+pub const REASON_CHARS_MAX: usize = 512;
+
+/// Most characters of a VM's name.
+pub const VM_NAME_CHARS_MAX: usize = 128;
+
+/// Most bytes of a request body.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Most items on one page of a list.
+pub const PAGE_ITEMS_MAX: usize = 100;
+
+/// Items on a page when the caller does not say.
+pub const PAGE_ITEMS_DEFAULT: usize = 50;
+
+/// Candidates a placement tries before it says that there is no capacity.
+pub const PLACEMENT_TRIES_MAX: usize = 5;
+
+/// How long after a reclaim its drain is looked at again, in milliseconds.
+pub const DRAIN_CHECK_AFTER_MS: i64 = 30_000;
+
+/// How long a condemned VM may stay unconfirmed before it counts as stuck, in milliseconds.
+pub const STUCK_AFTER_MS: i64 = 600_000;

@@ -1,0 +1,71 @@
+//! Every way to say no to a well-formed command.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::id::{ReservationId, UnitId, VmId};
+use crate::reservation::Status;
+use crate::version::Version;
+
+/// Why a command does not go through. Declared in order of precedence: where several apply, the
+/// first is the answer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Refusal {
+    /// There is no such thing, or the caller may not know of it: one answer for both.
+    #[error("no such resource, or it is not visible to this key")]
+    NotFound,
+    /// The caller's picture of the item is not its present state.
+    #[error("the resource is at version {current}, not at the version that If-Match names")]
+    VersionMismatch {
+        /// The present version.
+        current: Version,
+    },
+    /// The reservation grants nothing now.
+    #[error("the reservation is {0} now; this call needs it active and inside its term")]
+    ReservationNotActive(Status),
+    /// Units that do not belong to the reservation.
+    #[error("not reserved by this reservation: {}", list(.0))]
+    UnitNotReserved(BTreeSet<UnitId>),
+    /// Units that the node does not have.
+    #[error("not units of this node: {}", list(.0))]
+    UnknownUnit(BTreeSet<UnitId>),
+    /// Units that another reservation holds, with the holders.
+    #[error("already reserved: {}", holders(.0))]
+    UnitsAlreadyReserved(BTreeMap<UnitId, ReservationId>),
+    /// Units on which a condemned spot VM still runs.
+    #[error("a condemned VM is still stopping on: {}; release them once it is gone", list(.0))]
+    UnitDraining(BTreeSet<UnitId>),
+    /// Nothing that fits is free.
+    #[error("no capacity: {0}")]
+    InsufficientCapacity(String),
+    /// The VM was never told to stop, so its stop cannot be confirmed.
+    #[error("VM {0} is not condemned; only the stop of a condemned VM can be confirmed")]
+    VmNotCondemned(VmId),
+    /// The node is registered with other properties.
+    #[error("the node is already registered with another {0}")]
+    NodeAlreadyRegistered(&'static str),
+    /// A bound of the product is reached.
+    #[error("{0}")]
+    LimitReached(String),
+    /// A start that lies ahead.
+    #[error("startsAt lies ahead; leave it out or name an instant that has come")]
+    StartsLater,
+    /// An end that is not after the start, or is already past.
+    #[error("endsAt must lie after startsAt and ahead of now")]
+    EndsTooEarly,
+}
+
+/// Ids with commas between.
+fn list(units: &BTreeSet<UnitId>) -> String {
+    units
+        .iter()
+        .map(UnitId::as_str)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn holders(units: &BTreeMap<UnitId, ReservationId>) -> String {
+    let each = units
+        .iter()
+        .map(|(unit, holder)| format!("{unit} by {holder}"));
+    each.collect::<Vec<_>>().join(", ")
+}
