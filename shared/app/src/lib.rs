@@ -1,7 +1,18 @@
 //! The use cases: what each function of the platform does, over ports, knowing neither HTTP nor AWS.
 
 pub mod auth;
+pub mod context;
+pub mod end;
 pub mod error;
+pub mod nodes;
 pub mod ports;
+pub mod react;
+pub mod reclaim;
+pub mod release;
+pub mod reservations;
+pub mod settle;
+pub mod terminate;
+pub mod vms;
 
+pub use context::Context;
 pub use error::{Error, StoreError};

@@ -6,7 +6,6 @@ use std::future::Future;
 use domain::audit::Record;
 use domain::node::Node;
 use domain::reservation::{Reclaim, Release, Reservation};
-use domain::slot::Condemned;
 use domain::stamp::{Stamp, WriteId};
 use domain::vm::{Sentence, Vm};
 use domain::{
@@ -283,24 +282,6 @@ pub struct TerminationOrder {
     pub version: Version,
 }
 
-impl TerminationOrder {
-    /// The order for `vm`, condemned by a change of a custodian on `node`.
-    #[must_use]
-    pub fn new(
-        node: &NodeId,
-        vm: &VmId,
-        reservation: Option<&ReservationId>,
-        version: Version,
-    ) -> Self {
-        Self {
-            vm: vm.clone(),
-            node: node.clone(),
-            reservation: reservation.cloned(),
-            version,
-        }
-    }
-}
-
 /// Sends termination orders on their way.
 pub trait SendOrders: Send + Sync {
     /// Sends all of them, or fails: a partial failure is a failure.
@@ -383,19 +364,4 @@ pub trait FindMarket: Send + Sync {
         spread: &WriteId,
         limit: usize,
     ) -> impl Future<Output = StoreResult<Vec<(NodeId, Custodian)>>> + Send;
-}
-
-/// A condemned VM as read off a custodian.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sentenced {
-    /// The VM.
-    pub vm: VmId,
-    /// The custodian's view of it.
-    pub condemned: Condemned,
-    /// The reservation that condemned it, if one did.
-    pub reservation: Option<ReservationId>,
-    /// The custodian's version.
-    pub version: Version,
-    /// When the custodian last changed.
-    pub changed_at: Timestamp,
 }

@@ -81,7 +81,7 @@ pub(crate) fn all_free(
     let taken: Vec<&str> = units
         .iter()
         .filter(|unit| {
-            !slots.get(*unit).is_some_and(|slot| slot.occupant.is_none()) || !sellable(unit)
+            slots.get(*unit).is_none_or(|slot| slot.occupant.is_some()) || !sellable(unit)
         })
         .map(UnitId::as_str)
         .collect();

@@ -1,0 +1,64 @@
+//! End: an operator ends a reservation; its units go back to the pool and workloads keep running.
+
+use domain::reservation::{self, End, Ended, Reservation};
+use domain::{NodeId, ReservationId, Version};
+
+use crate::context::Context;
+use crate::error::{Error, Internal};
+use crate::ports::{Clock, Commit, CustodyMove, LoadNode, LoadReservations, MoveCustody};
+use crate::release::explain;
+
+/// How often a transaction that lost a race is tried again from fresh state.
+pub(crate) const RACES_MAX: usize = 8;
+
+/// Ends a reservation and returns it as it is then. Ending it again changes nothing.
+///
+/// # Errors
+/// The refusals of [`reservation::end`]; the store's failures; [`Error::Unavailable`] if other
+/// writers win every race.
+pub async fn end(
+    store: &(impl LoadNode + LoadReservations + MoveCustody),
+    clock: &impl Clock,
+    context: &Context,
+    node: &NodeId,
+    id: &ReservationId,
+    expected: Option<Version>,
+    reason: Option<String>,
+) -> Result<Reservation, Error> {
+    for _ in 0..RACES_MAX {
+        let image = store
+            .load_reservation(node, id)
+            .await?
+            .ok_or_else(Error::not_found)?;
+        let stamp = context.stamp(clock.now(), reason.clone())?;
+        // An earlier try of this very call may have landed: then its end is done.
+        let expected = if image.recent.landed(&stamp.write).is_some() {
+            None
+        } else {
+            expected
+        };
+        let command = End { expected, stamp };
+        let pool = store
+            .load_node(node)
+            .await?
+            .ok_or_else(|| Error::Bug(Internal(format!("reservation {id} has no node {node}"))))?;
+        let (reservation, pool_after) = match reservation::end(&image, &pool, &command) {
+            Ok(Ended::Already) => return Ok(image),
+            Ok(Ended::Now(after)) => *after,
+            Err(refusal) => return Err(explain(Some(refusal), image)),
+        };
+        let change = CustodyMove {
+            node_seen: pool.version,
+            node: pool_after,
+            reservation_seen: Some(image.version),
+            reservation,
+            write: command.stamp.write,
+        };
+        if store.move_custody(&change).await? == Commit::Done {
+            return Ok(change.reservation);
+        }
+    }
+    Err(Error::Unavailable(Internal(format!(
+        "ending {id} lost {RACES_MAX} races"
+    ))))
+}

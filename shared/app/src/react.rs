@@ -1,0 +1,254 @@
+//! What follows from a change: condemned VMs are marked and ordered to stop, and the audit trail
+//! grows. Each change is judged on its own pair of images, so repeats and any order are harmless.
+
+use std::collections::BTreeMap;
+
+use domain::audit::{Event, events, gap};
+use domain::node::Node;
+use domain::slot::{Condemned, condemned};
+use domain::vm::Sentence;
+use domain::{Dying, NodeId, Reservation, ReservationId, Timestamp, Version, VmId, VmStatus};
+
+use crate::error::StoreError;
+use crate::ports::{
+    CondemnVm, PutAudit, ReadAudit, Recorded, SendError, SendOrders, TerminationOrder,
+};
+
+/// A change of an item that holds units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Of a reservation.
+    Reservation {
+        /// Before; `None` when it was made.
+        old: Option<Box<Reservation>>,
+        /// After.
+        new: Box<Reservation>,
+    },
+    /// Of a node.
+    Node {
+        /// Before; `None` when it was registered.
+        old: Option<Box<Node>>,
+        /// After.
+        new: Box<Node>,
+    },
+    /// Of anything else: nothing follows.
+    Other,
+}
+
+/// Why a reaction is not complete. It is to be tried again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReactError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Orders were not taken.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The record before this one is not there yet.
+    #[error("audit of {0}: the record before version {1} is not there yet")]
+    Waiting(ReservationId, Version),
+    /// Another record stands where this one belongs.
+    #[error("audit of {0}: another record stands at {1}")]
+    Tampered(ReservationId, String),
+}
+
+/// What a reaction did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reaction {
+    /// Termination orders sent.
+    pub orders: usize,
+    /// Audit records written now; those that were there before do not count.
+    pub records: usize,
+    /// Whether a gap in the audit trail had to be recorded.
+    pub gap: bool,
+}
+
+/// How long a record waits for the one before it before that one counts as lost, in milliseconds.
+/// Events of one item come in order, so one that is still missing then was given up for good.
+pub const PREDECESSOR_WAIT_MS: i64 = 300_000;
+
+/// Does all that follows from `change`. Doing it again changes nothing.
+///
+/// # Errors
+/// [`ReactError`]; whatever was done before the failure stays done.
+pub async fn react(
+    store: &(impl CondemnVm + ReadAudit + PutAudit),
+    orders: &impl SendOrders,
+    now: Timestamp,
+    change: &Change,
+) -> Result<Reaction, ReactError> {
+    let mut reaction = Reaction::default();
+    let Some(sentences) = sentences(change) else {
+        return Ok(reaction);
+    };
+    reaction.orders = execute(store, orders, &sentences).await?;
+    if let Change::Reservation { old, new } = change {
+        record(store, now, events(old.as_deref(), new), &mut reaction).await?;
+    }
+    Ok(reaction)
+}
+
+/// The VMs that a change condemned, with what condemned them.
+struct Sentences {
+    node: NodeId,
+    each: BTreeMap<VmId, Sentence>,
+}
+
+/// Those condemned after the change and not before it; `None` if it is none of our concern.
+fn sentences(change: &Change) -> Option<Sentences> {
+    let (node, before, after, own, version, at) = match change {
+        Change::Other => return None,
+        Change::Reservation { old, new } => {
+            if old.as_ref().is_some_and(|old| new.version <= old.version) {
+                return None;
+            }
+            let before = old.as_ref().map(|old| condemned(&old.slots, old.offer()));
+            let after = condemned(&new.slots, new.offer());
+            (
+                &new.node,
+                before,
+                after,
+                Some(&new.id),
+                new.version,
+                new.updated_at,
+            )
+        }
+        Change::Node { old, new } => {
+            if old.as_ref().is_some_and(|old| new.version <= old.version) {
+                return None;
+            }
+            let before = old.as_ref().map(|old| condemned(&old.slots, old.offer()));
+            let after = condemned(&new.slots, new.offer());
+            (&new.id, before, after, None, new.version, new.updated_at)
+        }
+    };
+    let before = before.unwrap_or_default();
+    let fresh = after.into_iter().filter(|(vm, _)| !before.contains_key(vm));
+    let each = fresh
+        .map(|(vm, condemned)| {
+            let reservation = condemned_by(&condemned, own);
+            (
+                vm,
+                Sentence {
+                    reservation,
+                    version,
+                    at,
+                },
+            )
+        })
+        .collect();
+    Some(Sentences {
+        node: node.clone(),
+        each,
+    })
+}
+
+fn condemned_by(condemned: &Condemned, own: Option<&ReservationId>) -> Option<ReservationId> {
+    match &condemned.dying {
+        Some(Dying::Evicted(by)) => Some(by.clone()),
+        Some(Dying::Stopped) => None,
+        None => own.cloned(),
+    }
+}
+
+/// The sentence shown to the VM's org.
+#[must_use]
+pub fn status_reason(reservation: Option<&ReservationId>) -> String {
+    match reservation {
+        Some(id) => format!("its unit was taken back by reservation {id}"),
+        None => "told to stop".to_owned(),
+    }
+}
+
+/// Marks each VM as terminating and sends its order. A VM that is gone already, or that nobody
+/// knows, gets none.
+async fn execute(
+    store: &impl CondemnVm,
+    orders: &impl SendOrders,
+    sentences: &Sentences,
+) -> Result<usize, ReactError> {
+    let mut due = Vec::new();
+    for (id, sentence) in &sentences.each {
+        let reason = status_reason(sentence.reservation.as_ref());
+        match store.condemn(id, sentence, &reason).await? {
+            None => tracing::warn!(vm_id = %id, "a slot names a VM that does not exist"),
+            Some(vm) if vm.status == VmStatus::Terminated => {}
+            Some(_) => due.push(TerminationOrder {
+                vm: id.clone(),
+                node: sentences.node.clone(),
+                reservation: sentence.reservation.clone(),
+                version: sentence.version,
+            }),
+        }
+    }
+    if !due.is_empty() {
+        orders.send_orders(&due).await?;
+    }
+    Ok(due.len())
+}
+
+/// Adds the records of one version behind those of the version before.
+async fn record(
+    store: &(impl ReadAudit + PutAudit),
+    now: Timestamp,
+    records: Vec<Event>,
+    reaction: &mut Reaction,
+) -> Result<(), ReactError> {
+    let Some(first) = records.first() else {
+        return Ok(());
+    };
+    let mut prev_hash = predecessor(store, now, first, reaction).await?;
+    for event in records {
+        let sealed = event.seal(&prev_hash);
+        match store.put_record(&sealed).await? {
+            Recorded::Written => reaction.records += 1,
+            Recorded::Same => {}
+            Recorded::Different => {
+                let event = sealed.event;
+                return Err(ReactError::Tampered(event.reservation.clone(), event.id()));
+            }
+        }
+        prev_hash = sealed.hash;
+    }
+    Ok(())
+}
+
+/// The hash to link the first record of a version to. Waits, by failing, for a record that is on its
+/// way; puts an explicit gap in the place of one that will never come.
+async fn predecessor(
+    store: &(impl ReadAudit + PutAudit),
+    now: Timestamp,
+    first: &Event,
+    reaction: &mut Reaction,
+) -> Result<String, ReactError> {
+    let Some(due) = first.version.previous() else {
+        return Ok(String::new());
+    };
+    let last = store
+        .last_record_before(&first.reservation, first.version)
+        .await?;
+    let hash = last
+        .as_ref()
+        .map(|record| record.hash.clone())
+        .unwrap_or_default();
+    if last.is_some_and(|record| record.event.version == due) {
+        return Ok(hash);
+    }
+    if first.at.plus_ms(PREDECESSOR_WAIT_MS) > now {
+        return Err(ReactError::Waiting(
+            first.reservation.clone(),
+            first.version,
+        ));
+    }
+    let sealed = gap(first, due).seal(&hash);
+    if store.put_record(&sealed).await? == Recorded::Different {
+        // Another consumer filled the place in the meantime: look again.
+        return Err(ReactError::Waiting(
+            first.reservation.clone(),
+            first.version,
+        ));
+    }
+    tracing::error!(reservation_id = %first.reservation, version = due.get(), "audit gap");
+    reaction.gap = true;
+    Ok(sealed.hash)
+}

@@ -1,0 +1,143 @@
+//! The rest of a reservation's life: made, read, listed, its audit trail.
+
+use std::collections::BTreeSet;
+
+use domain::audit::Record;
+use domain::reservation::{Reservation, Reserve, Status, reserve};
+use domain::{NodeId, OrgId, ReservationId, Timestamp, UnitSet};
+
+use crate::context::Context;
+use crate::end::RACES_MAX;
+use crate::error::{Error, Internal};
+use crate::ports::{
+    Clock, Commit, CustodyMove, Ids, ListReservations, LoadNode, LoadReservations, MoveCustody,
+    Page, ReadAudit,
+};
+
+/// What a caller asks of a new reservation.
+#[derive(Debug, Clone)]
+pub struct ReserveRequest {
+    /// The node.
+    pub node: NodeId,
+    /// Its units.
+    pub units: UnitSet,
+    /// Orgs that may place workloads on them.
+    pub audience: BTreeSet<OrgId>,
+    /// Orgs that may release and reclaim them.
+    pub managers: BTreeSet<OrgId>,
+    /// When the term starts; `None` is now.
+    pub starts: Option<Timestamp>,
+    /// When it ends; `None` is open-ended.
+    pub ends: Option<Timestamp>,
+    /// A reference to a contract.
+    pub contract_ref: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// Makes a reservation that is active at once.
+///
+/// # Errors
+/// The refusals of [`reserve`]; the store's failures; [`Error::Unavailable`] if other writers win
+/// every race.
+pub async fn create(
+    store: &(impl LoadNode + MoveCustody),
+    clock: &impl Clock,
+    ids: &impl Ids,
+    context: &Context,
+    request: ReserveRequest,
+) -> Result<Reservation, Error> {
+    let id = ReservationId::parse(&ids.uuid())
+        .map_err(|_| Error::Bug(Internal("a fresh id is not an id".to_owned())))?;
+    for _ in 0..RACES_MAX {
+        let node = store
+            .load_node(&request.node)
+            .await?
+            .ok_or_else(Error::not_found)?;
+        let command = Reserve {
+            id: id.clone(),
+            units: request.units.clone(),
+            audience: request.audience.clone(),
+            managers: request.managers.clone(),
+            starts: request.starts,
+            ends: request.ends,
+            contract_ref: request.contract_ref.clone(),
+            stamp: context.stamp(clock.now(), request.reason.clone())?,
+        };
+        let (reservation, after) = reserve(&node, &command)?;
+        let change = CustodyMove {
+            node_seen: node.version,
+            node: after,
+            reservation_seen: None,
+            reservation,
+            write: command.stamp.write,
+        };
+        if store.move_custody(&change).await? == Commit::Done {
+            return Ok(change.reservation);
+        }
+    }
+    Err(Error::Unavailable(Internal(format!(
+        "reserving on {} lost {RACES_MAX} races",
+        request.node
+    ))))
+}
+
+/// Reads one reservation.
+///
+/// # Errors
+/// Not found if there is none, or the caller may not see it.
+pub async fn get(
+    store: &impl LoadReservations,
+    context: &Context,
+    node: &NodeId,
+    id: &ReservationId,
+) -> Result<Reservation, Error> {
+    let found = store.load_reservation(node, id).await?;
+    let visible = found.filter(|r| r.relation(context.caller()).may_see());
+    visible.ok_or_else(Error::not_found)
+}
+
+/// Lists those reservations of a node that the caller may see.
+///
+/// A page may hold fewer than `limit` while there is a next one: what the caller may not see, or did
+/// not ask for, is left out of it.
+///
+/// # Errors
+/// Not found for a caller who may see neither the node nor any reservation on this page when there
+/// is no further one; the store's failures.
+pub async fn list(
+    store: &impl ListReservations,
+    clock: &impl Clock,
+    context: &Context,
+    node: &NodeId,
+    status: Option<Status>,
+    after: Option<&ReservationId>,
+    limit: usize,
+) -> Result<Page<Reservation, ReservationId>, Error> {
+    let now = clock.now();
+    let mut page = store.list_reservations(node, after, limit).await?;
+    page.items.retain(|r| {
+        r.relation(context.caller()).may_see()
+            && status.is_none_or(|asked| asked == r.status_at(now))
+    });
+    Ok(page)
+}
+
+/// Reads a page of the audit trail, oldest record first.
+///
+/// # Errors
+/// Not found unless the caller is an operator, the node's owner or a managing org.
+pub async fn audit(
+    store: &(impl LoadReservations + ReadAudit),
+    context: &Context,
+    node: &NodeId,
+    id: &ReservationId,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Page<Record, String>, Error> {
+    let found = store.load_reservation(node, id).await?;
+    if !found.is_some_and(|r| r.relation(context.caller()).may_manage()) {
+        return Err(Error::not_found());
+    }
+    Ok(store.list_records(id, after, limit).await?)
+}

@@ -1,0 +1,221 @@
+//! How a seated VM's life goes on: told to stop, and its stop confirmed.
+
+use std::collections::BTreeSet;
+
+use domain::reservation::place::{evicted_by, seats};
+use domain::slot::condemned;
+use domain::stamp::Stamp;
+use domain::vm::{Sentence, Vm};
+use domain::{Refusal, ReservationId, UnitId, VmId, VmStatus};
+
+use crate::context::{Context, system_stamp};
+use crate::end::RACES_MAX;
+use crate::error::{Error, Internal};
+use crate::nodes::{self, NodeView};
+use crate::ports::{
+    Clock, Commit, Custodian, Ids, LoadNode, LoadReservations, LoadVms, SettleKind, SettleVm,
+    Settlement,
+};
+use crate::react::status_reason;
+
+/// The ports that settling needs.
+pub trait SettleStore: LoadNode + LoadReservations + LoadVms + SettleVm {}
+impl<T: LoadNode + LoadReservations + LoadVms + SettleVm> SettleStore for T {}
+
+/// Where a VM sits, as its node and reservations say.
+struct Seating {
+    seats: Vec<(Custodian, BTreeSet<UnitId>)>,
+    condemned: bool,
+    evicted_by: Option<ReservationId>,
+}
+
+fn seating(view: &NodeView, vm: &VmId) -> Seating {
+    let mut out = Seating {
+        seats: Vec::new(),
+        condemned: false,
+        evicted_by: None,
+    };
+    let pool = (Custodian::Pool, &view.node.slots, view.node.offer());
+    let held = view
+        .holding
+        .iter()
+        .map(|r| (Custodian::Reservation(r.id.clone()), &r.slots, r.offer()));
+    for (custodian, slots, offer) in std::iter::once(pool).chain(held) {
+        let Some(units) = seats(slots, vm) else {
+            continue;
+        };
+        out.condemned |= condemned(slots, offer).contains_key(vm);
+        out.evicted_by = out.evicted_by.or_else(|| evicted_by(slots, vm));
+        out.seats.push((custodian, units));
+    }
+    out
+}
+
+/// Tells a running VM to stop, for its own org, an operator, or a manager of its units. One that is
+/// stopping or gone already stays as it is.
+///
+/// # Errors
+/// Not found if the caller may not stop it; the store's failures.
+pub async fn stop(
+    store: &impl SettleStore,
+    clock: &impl Clock,
+    context: &Context,
+    id: &VmId,
+) -> Result<Vm, Error> {
+    for _ in 0..RACES_MAX {
+        let vm = store.load_vm(id).await?.ok_or_else(Error::not_found)?;
+        let view = view_of(store, &vm).await?;
+        let now = clock.now();
+        let why = right_to_stop(&vm, &view, context, now).ok_or_else(Error::not_found)?;
+        if vm.status != VmStatus::Running {
+            return Ok(vm);
+        }
+        let at = seating(&view, id);
+        let stamp = context.stamp(now, None)?;
+        let version = view.node.version;
+        let next = Vm {
+            status: VmStatus::Terminating,
+            status_reason: Some(why.to_owned()),
+            sentence: Some(Sentence {
+                reservation: None,
+                version,
+                at: now,
+            }),
+            updated_at: now,
+            ..vm.clone()
+        };
+        let change = Settlement {
+            kind: SettleKind::Stop,
+            vm: next,
+            seen: vm.status,
+            seats: at.seats,
+            note: None,
+            stamp,
+        };
+        if store.settle(&change).await? == Commit::Done {
+            return Ok(change.vm);
+        }
+    }
+    Err(lost(id))
+}
+
+/// Why this caller may stop the VM, in a sentence; `None` if it may not.
+fn right_to_stop(
+    vm: &Vm,
+    view: &NodeView,
+    context: &Context,
+    now: domain::Timestamp,
+) -> Option<&'static str> {
+    let caller = context.caller();
+    let writes = context.principal.may(crate::auth::Permission::VmsWrite);
+    if writes && caller.org == vm.org {
+        return Some("stopped by its own org");
+    }
+    if writes && caller.operator {
+        return Some("stopped by an operator of the platform");
+    }
+    let capacity = context
+        .principal
+        .may(crate::auth::Permission::ReservationCapacity);
+    let manages = view.holding.iter().any(|r| {
+        r.managers.contains(&caller.org)
+            && r.status_at(now) == domain::Status::Active
+            && seats(&r.slots, &vm.id).is_some()
+    });
+    let spot = vm.tier == domain::Tier::Spot;
+    (capacity && manages && spot).then_some("stopped by an org that manages its units")
+}
+
+/// Confirms that a VM's machine has stopped it, for the node's agent: its units are free from then
+/// on. Confirming again changes nothing.
+///
+/// # Errors
+/// Not found unless the caller is an operator or of the node's owner org and the VM is the node's;
+/// [`Refusal::VmNotCondemned`] for a VM that nobody told to stop.
+pub async fn confirm(
+    store: &impl SettleStore,
+    clock: &impl Clock,
+    context: &Context,
+    node: &domain::NodeId,
+    id: &VmId,
+) -> Result<Vm, Error> {
+    nodes::get(store, context, node).await?;
+    let vm = store.load_vm(id).await?.filter(|vm| vm.node == *node);
+    vm.ok_or_else(Error::not_found)?;
+    let stamp = context.stamp(clock.now(), None)?;
+    confirm_gone(store, id, &stamp).await
+}
+
+/// Confirms a stop on behalf of the platform.
+///
+/// # Errors
+/// As [`confirm_gone`].
+pub async fn confirm_as_system(
+    store: &impl SettleStore,
+    clock: &impl Clock,
+    ids: &impl Ids,
+    id: &VmId,
+) -> Result<Vm, Error> {
+    let stamp = system_stamp(ids.uuid(), clock.now())?;
+    confirm_gone(store, id, &stamp).await
+}
+
+/// Writes a confirmed stop: the VM is terminated, all its seats are free.
+async fn confirm_gone(store: &impl SettleStore, id: &VmId, stamp: &Stamp) -> Result<Vm, Error> {
+    for _ in 0..RACES_MAX {
+        let vm = store.load_vm(id).await?.ok_or_else(Error::not_found)?;
+        if vm.status == VmStatus::Terminated {
+            return Ok(vm);
+        }
+        let view = view_of(store, &vm).await?;
+        let at = seating(&view, id);
+        if vm.status == VmStatus::Running && !at.condemned {
+            return Err(Refusal::VmNotCondemned(id.clone()).into());
+        }
+        // Where the condemning reservation has handed its units on, its trail still gets the end.
+        let holders: Vec<Custodian> = at.seats.iter().map(|(c, _)| c.clone()).collect();
+        let by = at.evicted_by.or_else(|| {
+            holders.iter().find_map(|holder| match holder {
+                Custodian::Reservation(id) => Some(id.clone()),
+                Custodian::Pool => None,
+            })
+        });
+        let note = by
+            .clone()
+            .filter(|by| !holders.contains(&Custodian::Reservation(by.clone())));
+        let why = vm
+            .status_reason
+            .clone()
+            .or_else(|| Some(status_reason(by.as_ref())));
+        let next = Vm {
+            status: VmStatus::Terminated,
+            status_reason: why,
+            updated_at: stamp.now,
+            ..vm.clone()
+        };
+        let change = Settlement {
+            kind: SettleKind::Confirm,
+            vm: next,
+            seen: vm.status,
+            seats: at.seats,
+            note,
+            stamp: stamp.clone(),
+        };
+        if store.settle(&change).await? == Commit::Done {
+            return Ok(change.vm);
+        }
+    }
+    Err(lost(id))
+}
+
+async fn view_of(store: &impl SettleStore, vm: &Vm) -> Result<NodeView, Error> {
+    nodes::load(store, &vm.node)
+        .await?
+        .ok_or_else(|| Error::Bug(Internal(format!("VM {} has no node {}", vm.id, vm.node))))
+}
+
+fn lost(id: &VmId) -> Error {
+    Error::Unavailable(Internal(format!(
+        "a change of VM {id} lost {RACES_MAX} races"
+    )))
+}
