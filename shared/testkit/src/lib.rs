@@ -1,1 +1,20 @@
-//! x
+#![doc = include_str!("../README.md")]
+//!
+//! Every module documents itself; nothing of this crate is ever shipped.
+
+pub mod clock;
+pub mod doubles;
+#[cfg(feature = "engine")]
+pub mod engine;
+pub mod fixtures;
+pub mod memory;
+pub mod random;
+#[cfg(feature = "runtime-api")]
+pub mod runtime_api;
+mod store;
+
+pub use clock::{SeededIds, TestClock};
+pub use doubles::{RecordingOrders, ScriptedController, Step};
+pub use memory::{MemoryStore, World};
+pub use random::Rng;
+pub use store::Store;

@@ -1,0 +1,127 @@
+//! A store in memory: every port by the domain's own functions, so it is what the real store must be.
+
+mod audit;
+mod custody;
+mod registry;
+mod vms;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use app::StoreError;
+use app::auth::{ApiKey, KeyDigest};
+use app::ports::StoreResult;
+use domain::audit::Record;
+use domain::invariants::{Violation, check_all, check_node, check_reservation};
+use domain::{Node, NodeId, Reservation, ReservationId, Version, Vm, VmId};
+
+use crate::doubles::lock;
+
+/// Everything that a store holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct World {
+    /// API keys by the digest of their secret.
+    pub keys: BTreeMap<KeyDigest, ApiKey>,
+    /// Nodes.
+    pub nodes: BTreeMap<NodeId, Node>,
+    /// Reservations by node and id.
+    pub reservations: BTreeMap<(NodeId, ReservationId), Reservation>,
+    /// VMs.
+    pub vms: BTreeMap<VmId, Vm>,
+    /// Audit records in the order of their chains.
+    pub audit: BTreeMap<ReservationId, BTreeMap<(Version, Option<VmId>), Record>>,
+}
+
+impl World {
+    /// What must not be and is, over all nodes with their reservations.
+    #[must_use]
+    pub fn violations(&self) -> Vec<Violation> {
+        let each = self.nodes.iter().flat_map(|(id, node)| {
+            let here: Vec<Reservation> = self
+                .reservations
+                .iter()
+                .filter(|((node, _), _)| node == id)
+                .map(|(_, reservation)| reservation.clone())
+                .collect();
+            check_all(node, &here)
+        });
+        each.collect()
+    }
+
+    fn reservation(&self, node: &NodeId, id: &ReservationId) -> Option<&Reservation> {
+        self.reservations.get(&(node.clone(), id.clone()))
+    }
+
+    fn put_reservation(&mut self, next: Reservation) {
+        let key = (next.node.clone(), next.id.clone());
+        self.reservations.insert(key, next);
+    }
+}
+
+/// The store in memory. Its clones hold the same world.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore {
+    world: Arc<Mutex<World>>,
+}
+
+impl MemoryStore {
+    /// A store that holds this.
+    #[must_use]
+    pub fn holding(world: World) -> Self {
+        Self {
+            world: Arc::new(Mutex::new(world)),
+        }
+    }
+
+    /// A copy of everything that it holds.
+    #[must_use]
+    pub fn world(&self) -> World {
+        lock(&self.world).clone()
+    }
+
+    /// Changes what it holds past all rules: to set up what no port would write.
+    pub fn tamper(&self, change: impl FnOnce(&mut World)) {
+        change(&mut lock(&self.world));
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&World) -> T) -> StoreResult<T> {
+        Ok(read(&lock(&self.world)))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut World) -> StoreResult<T>) -> StoreResult<T> {
+        change(&mut lock(&self.world))
+    }
+}
+
+/// Refuses to write a node that breaks an invariant.
+fn sound_node(node: &Node) -> StoreResult<()> {
+    sound(&check_node(node))
+}
+
+/// Refuses to write a reservation that breaks an invariant.
+fn sound_reservation(reservation: &Reservation) -> StoreResult<()> {
+    sound(&check_reservation(reservation))
+}
+
+fn sound(violations: &[Violation]) -> StoreResult<()> {
+    match violations.first() {
+        None => Ok(()),
+        Some(violation) => Err(StoreError::Corrupt(violation.to_string())),
+    }
+}
+
+/// The first `limit` of `items`, and the key of the last of them if there are more.
+fn page<T, K>(
+    items: impl Iterator<Item = T>,
+    limit: usize,
+    key: impl Fn(&T) -> K,
+) -> app::ports::Page<T, K> {
+    let mut items: Vec<T> = items.take(limit.saturating_add(1)).collect();
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(key);
+    app::ports::Page { items, next }
+}
+
+#[cfg(test)]
+mod tests;

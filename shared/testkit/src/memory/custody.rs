@@ -1,0 +1,129 @@
+//! Reservations: read, released, reclaimed, and slots that change hands.
+
+use std::collections::BTreeSet;
+
+use app::ports::{
+    Commit, CustodyMove, Landed, ListReservations, LoadReservations, MoveCustody, Page,
+    ReclaimUnits, ReleaseUnits, StoreResult, Write,
+};
+use domain::reservation::{Reclaim, Release, reclaim, release};
+use domain::{NodeId, Refusal, Reservation, ReservationId, WriteId};
+
+use super::{MemoryStore, World, page, sound_node, sound_reservation};
+
+impl LoadReservations for MemoryStore {
+    async fn load_reservation(
+        &self,
+        node: &NodeId,
+        id: &ReservationId,
+    ) -> StoreResult<Option<Reservation>> {
+        self.read(|world| world.reservation(node, id).cloned())
+    }
+
+    async fn load_reservations(
+        &self,
+        node: &NodeId,
+        ids: &BTreeSet<ReservationId>,
+    ) -> StoreResult<Vec<Reservation>> {
+        self.read(|world| {
+            let found = ids.iter().filter_map(|id| world.reservation(node, id));
+            found.cloned().collect()
+        })
+    }
+}
+
+impl ListReservations for MemoryStore {
+    async fn list_reservations(
+        &self,
+        node: &NodeId,
+        after: Option<&ReservationId>,
+        limit: usize,
+    ) -> StoreResult<Page<Reservation, ReservationId>> {
+        self.read(|world| {
+            let here = world
+                .reservations
+                .values()
+                .filter(|r| r.node == *node && after.is_none_or(|after| r.id > *after));
+            page(here.cloned(), limit, |reservation| reservation.id.clone())
+        })
+    }
+}
+
+/// Applies `rule` to one reservation, unless the write has landed before.
+fn apply(
+    world: &mut World,
+    (node, id): (&NodeId, &ReservationId),
+    write: &WriteId,
+    rule: impl FnOnce(&Reservation) -> Result<Reservation, Refusal>,
+) -> StoreResult<Write<Landed, Reservation>> {
+    let Some(present) = world.reservation(node, id) else {
+        return Ok(Write::Absent);
+    };
+    if let Some(version) = present.recent.landed(write) {
+        let image = present.clone();
+        return Ok(Write::Done(Landed { image, version }));
+    }
+    let Ok(next) = rule(present) else {
+        return Ok(Write::Refused(present.clone()));
+    };
+    sound_reservation(&next)?;
+    world.put_reservation(next.clone());
+    let version = next.version;
+    Ok(Write::Done(Landed {
+        image: next,
+        version,
+    }))
+}
+
+impl ReleaseUnits for MemoryStore {
+    async fn release(
+        &self,
+        node: &NodeId,
+        id: &ReservationId,
+        command: &Release,
+    ) -> StoreResult<Write<Landed, Reservation>> {
+        let write = &command.stamp.write;
+        self.change(|world| apply(world, (node, id), write, |r| release(r, command)))
+    }
+}
+
+impl ReclaimUnits for MemoryStore {
+    async fn reclaim(
+        &self,
+        node: &NodeId,
+        id: &ReservationId,
+        command: &Reclaim,
+    ) -> StoreResult<Write<Landed, Reservation>> {
+        let write = &command.stamp.write;
+        self.change(|world| apply(world, (node, id), write, |r| reclaim(r, command)))
+    }
+}
+
+impl MoveCustody for MemoryStore {
+    async fn move_custody(&self, change: &CustodyMove) -> StoreResult<Commit> {
+        sound_node(&change.node)?;
+        sound_reservation(&change.reservation)?;
+        self.change(|world| {
+            let reservation = &change.reservation;
+            let Some(node) = world.nodes.get(&change.node.id) else {
+                return Ok(Commit::Lost);
+            };
+            let present = world.reservation(&reservation.node, &reservation.id);
+            let landed = node.recent.landed(&change.write).is_some()
+                || present.is_some_and(|r| r.recent.landed(&change.write).is_some());
+            if landed {
+                return Ok(Commit::Done);
+            }
+            let unchanged = node.version == change.node_seen
+                && present.map(|r| r.version) == change.reservation_seen;
+            if !unchanged {
+                return Ok(Commit::Lost);
+            }
+            world
+                .nodes
+                .insert(change.node.id.clone(), change.node.clone());
+            world.put_reservation(reservation.clone());
+            Ok(Commit::Done)
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! All ports of the store under one name, for suites that run over any store.
+
+use app::ports::{
+    CondemnVm, CountAttempt, FindMarket, ListReservations, ListVms, LoadKey, LoadNode,
+    LoadReservations, LoadVms, MoveCustody, PlaceVm, PutAudit, PutKey, PutNode, ReadAudit,
+    ReclaimUnits, ReleaseUnits, SettleVm,
+};
+
+/// The ports of keys and nodes.
+pub trait Registry: LoadKey + PutKey + LoadNode + PutNode + FindMarket {}
+impl<T: LoadKey + PutKey + LoadNode + PutNode + FindMarket> Registry for T {}
+
+/// The ports of reservations and their audit trail.
+pub trait Reservations:
+    LoadReservations
+    + ListReservations
+    + ReleaseUnits
+    + ReclaimUnits
+    + MoveCustody
+    + ReadAudit
+    + PutAudit
+{
+}
+impl<T> Reservations for T where
+    T: LoadReservations
+        + ListReservations
+        + ReleaseUnits
+        + ReclaimUnits
+        + MoveCustody
+        + ReadAudit
+        + PutAudit
+{
+}
+
+/// The ports of VMs.
+pub trait Machines: LoadVms + ListVms + PlaceVm + SettleVm + CondemnVm + CountAttempt {}
+impl<T: LoadVms + ListVms + PlaceVm + SettleVm + CondemnVm + CountAttempt> Machines for T {}
+
+/// A whole store: every port that a use case may ask of one.
+pub trait Store: Registry + Reservations + Machines {}
+impl<T: Registry + Reservations + Machines> Store for T {}
