@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn the_cast_plays_its_parts() {
         let (reservation, node) = reserved(&node(8), 0..4);
-        assert_eq!(check_all(&node, &[reservation.clone()]), []);
+        assert_eq!(check_all(&node, std::slice::from_ref(&reservation)), []);
         let parts = [operator(), owner(), manager(), audience(), stranger()];
         assert_eq!(
             parts.map(|caller| reservation.relation(&caller)),

@@ -48,16 +48,20 @@ impl ListVms for MemoryStore {
 /// A custodian as stored, or as it will be.
 enum Holder {
     Pool(Node),
-    Reservation(Reservation),
+    Reservation(Box<Reservation>),
 }
 
 impl Holder {
+    fn reservation(reservation: Reservation) -> Self {
+        Holder::Reservation(Box::new(reservation))
+    }
+
     fn of(world: &World, vm: &Vm, custodian: &Custodian) -> Option<Self> {
         match custodian {
             Custodian::Pool => world.nodes.get(&vm.node).cloned().map(Holder::Pool),
             Custodian::Reservation(id) => {
                 let found = world.reservation(&vm.node, id);
-                found.cloned().map(Holder::Reservation)
+                found.cloned().map(Holder::reservation)
             }
         }
     }
@@ -82,7 +86,7 @@ impl Holder {
             Holder::Pool(node) => node.place(vm, stamp).ok().map(Holder::Pool),
             Holder::Reservation(reservation) => {
                 let next = place::place(reservation, vm, stamp);
-                next.ok().map(Holder::Reservation)
+                next.ok().map(Holder::reservation)
             }
         }
     }
@@ -92,10 +96,10 @@ impl Holder {
             (Holder::Pool(n), SettleKind::Stop) => n.stop(vm, stamp).map(Holder::Pool),
             (Holder::Pool(n), SettleKind::Confirm) => n.vacate(vm, stamp).map(Holder::Pool),
             (Holder::Reservation(r), SettleKind::Stop) => {
-                place::stop(r, vm, stamp).map(Holder::Reservation)
+                place::stop(r, vm, stamp).map(Holder::reservation)
             }
             (Holder::Reservation(r), SettleKind::Confirm) => {
-                place::vacate(r, vm, stamp).map(Holder::Reservation)
+                place::vacate(r, vm, stamp).map(Holder::reservation)
             }
         }
     }
@@ -112,7 +116,7 @@ impl Holder {
             Holder::Pool(node) => {
                 world.nodes.insert(node.id.clone(), node);
             }
-            Holder::Reservation(reservation) => world.put_reservation(reservation),
+            Holder::Reservation(reservation) => world.put_reservation(*reservation),
         }
     }
 }
@@ -153,7 +157,7 @@ fn settled(world: &World, change: &Settlement) -> Option<Vec<Holder>> {
     if let Some(id) = &change.note {
         let reservation = world.reservation(&change.vm.node, id)?;
         let noted = place::note_gone(reservation, &change.vm, &change.stamp);
-        out.push(Holder::Reservation(noted));
+        out.push(Holder::reservation(noted));
     }
     Some(out)
 }
