@@ -1,1 +1,14 @@
-//! x
+//! The HTTP side: the route table, strict requests, answers, and one function for each folder of
+//! `functions/` that answers HTTP calls.
+
+pub mod cursor;
+pub mod endpoint;
+pub mod handlers;
+pub mod problem;
+pub mod request;
+pub mod routes;
+pub mod view;
+
+pub use cursor::CursorKey;
+pub use endpoint::{HttpFunction, Service};
+pub use routes::FunctionName;

@@ -1,0 +1,369 @@
+//! One HTTP function: takes an API Gateway event, does in order what every call needs, and answers.
+//!
+//! The order is part of the contract: route, key, permission, body, and only then the resource.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use app::auth::{KeyCache, Principal, authenticate};
+use app::ports::{Clock, Ids, LoadKey};
+use app::{Context, Error};
+use futures_util::future::BoxFuture;
+use lambda_http::http::{HeaderMap, Response};
+use lambda_http::request::LambdaRequest;
+use lambda_http::{Adapter, Body, LambdaEvent, Request, RequestExt, Service as _, service_fn};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cursor::CursorKey;
+use crate::problem::{Answer, Problem};
+use crate::request::{Call, check_body, check_conditions, check_query, header};
+use crate::routes::{Found, FunctionName, Otherwise, Route, find};
+use crate::view::ReservationView;
+
+/// What every handler has at hand.
+#[derive(Debug)]
+pub struct Service<S, C, I> {
+    /// The store.
+    pub store: S,
+    /// Keys, kept for a few seconds.
+    pub keys: KeyCache<S, C>,
+    /// The clock.
+    pub clock: C,
+    /// Fresh ids.
+    pub ids: I,
+    /// What cursors are sealed with.
+    pub cursors: CursorKey,
+}
+
+impl<S: Clone, C: Clone, I> Service<S, C, I> {
+    /// Puts the parts together; keys are kept for `key_ttl_ms` milliseconds.
+    pub fn new(store: S, clock: C, ids: I, cursors: CursorKey, key_ttl_ms: i64) -> Self {
+        let keys = KeyCache::new(store.clone(), clock.clone(), key_ttl_ms);
+        Self {
+            store,
+            keys,
+            clock,
+            ids,
+            cursors,
+        }
+    }
+}
+
+/// The good answer of a handler: always 200.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The body.
+    pub body: Value,
+    /// The version to send as `ETag`, where the body is a versioned resource.
+    pub version: Option<u64>,
+}
+
+impl Reply {
+    /// A body without a version.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if it is not representable as JSON.
+    pub fn new(body: impl Serialize) -> Result<Self, Error> {
+        let body = serde_json::to_value(body)
+            .map_err(|error| Error::Bug(app::error::Internal(error.to_string())))?;
+        Ok(Self {
+            body,
+            version: None,
+        })
+    }
+
+    /// The same with a version.
+    #[must_use]
+    pub fn versioned(mut self, version: domain::Version) -> Self {
+        self.version = Some(version.get());
+        self
+    }
+}
+
+/// The event is not one of an API Gateway.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not an API Gateway event: {0}")]
+pub struct BadEvent(String);
+
+type Handler = dyn Fn(Request) -> BoxFuture<'static, Response<Body>> + Send + Sync;
+
+/// An HTTP function, ready for events.
+#[derive(Clone)]
+pub struct HttpFunction {
+    /// Its name.
+    pub name: FunctionName,
+    handler: Arc<Handler>,
+}
+
+impl std::fmt::Debug for HttpFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HttpFunction({})", self.name.as_str())
+    }
+}
+
+impl HttpFunction {
+    /// A function that answers its routes with `handle`.
+    pub fn new<S, C, I, H, F>(name: FunctionName, service: Arc<Service<S, C, I>>, handle: H) -> Self
+    where
+        S: LoadKey + 'static,
+        C: Clock,
+        I: Ids,
+        H: Fn(Arc<Service<S, C, I>>, Call) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<Reply, Error>> + Send + 'static,
+    {
+        let handler = move |request: Request| -> BoxFuture<'static, Response<Body>> {
+            let (service, handle) = (Arc::clone(&service), handle.clone());
+            Box::pin(async move { answer(name, service, handle, request).await })
+        };
+        Self {
+            name,
+            handler: Arc::new(handler),
+        }
+    }
+
+    /// Answers one event of API Gateway, payload format 2.0.
+    ///
+    /// # Errors
+    /// [`BadEvent`] if it is something else.
+    pub async fn invoke(&self, event: Value) -> Result<Value, BadEvent> {
+        let bad = |error: serde_json::Error| BadEvent(error.to_string());
+        let request: LambdaRequest = serde_json::from_value(event).map_err(bad)?;
+        let handler = Arc::clone(&self.handler);
+        let mut adapter = Adapter::from(service_fn(move |request: Request| {
+            let reply = handler(request);
+            async move { Ok::<_, std::convert::Infallible>(reply.await) }
+        }));
+        let event = LambdaEvent::new(request, lambda_http::Context::default());
+        let Ok(reply) = adapter.call(event).await;
+        serde_json::to_value(reply).map_err(bad)
+    }
+}
+
+/// What is logged of a call, once, at its end.
+struct Outcome {
+    operation: Option<String>,
+    response: Response<Body>,
+    code: &'static str,
+}
+
+async fn answer<S, C, I, H, F>(
+    name: FunctionName,
+    service: Arc<Service<S, C, I>>,
+    handle: H,
+    request: Request,
+) -> Response<Body>
+where
+    S: LoadKey + 'static,
+    C: Clock,
+    I: Ids,
+    H: Fn(Arc<Service<S, C, I>>, Call) -> F,
+    F: Future<Output = Result<Reply, Error>>,
+{
+    let started = std::time::Instant::now();
+    let request_id = service.ids.uuid();
+    let now = service.clock.now();
+    let outcome = match find(request.method().as_str(), request.uri().path()) {
+        Found::NoPath => failed(None, &request_id, &Error::not_found(), now),
+        Found::WrongMethod(allowed) => {
+            refused(None, &request_id, Answer::wrong_method(&allowed), None)
+        }
+        Found::Route(route, _) if route.function != name => {
+            failed(Some(route), &request_id, &Error::not_found(), now)
+        }
+        Found::Route(route, path) => {
+            match admit(&service, &request, route, path, &request_id).await {
+                Err(Rejected::Answer(answer)) => refused(Some(route), &request_id, answer, None),
+                Err(Rejected::Error(error)) => failed(Some(route), &request_id, &error, now),
+                Ok(call) => match handle(Arc::clone(&service), call).await {
+                    Ok(reply) => succeeded(route, &request_id, reply),
+                    Err(error) => failed(Some(route), &request_id, &error, service.clock.now()),
+                },
+            }
+        }
+    };
+    tracing::info!(
+        request_id,
+        function = name.as_str(),
+        operation = outcome.operation.as_deref().unwrap_or("none"),
+        status = outcome.response.status().as_u16(),
+        code = outcome.code,
+        duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        "call"
+    );
+    outcome.response
+}
+
+/// Why a call does not reach its handler.
+enum Rejected {
+    Error(Error),
+    Answer(Answer),
+}
+
+impl From<Error> for Rejected {
+    fn from(error: Error) -> Self {
+        Rejected::Error(error)
+    }
+}
+
+impl From<Answer> for Rejected {
+    fn from(answer: Answer) -> Self {
+        Rejected::Answer(answer)
+    }
+}
+
+/// Judges a request that has a route: key, permission, query, body, conditions.
+async fn admit<S: LoadKey, C: Clock, I>(
+    service: &Service<S, C, I>,
+    request: &Request,
+    route: &'static Route,
+    path: Vec<(&'static str, String)>,
+    request_id: &str,
+) -> Result<Call, Rejected> {
+    let authorization = single(request.headers(), "authorization");
+    let now = service.clock.now();
+    let principal = authenticate(&service.keys, authorization, now).await?;
+    permit(route, &principal)?;
+    let query = query(request)?;
+    check_query(route, &query)?;
+    let body: &[u8] = request.body();
+    check_body(route, request.headers(), body)?;
+    let if_match = check_conditions(route, request.headers())?;
+    let context = Context {
+        principal,
+        request_id: request_id.to_owned(),
+    };
+    Ok(Call {
+        route,
+        context,
+        path,
+        query,
+        body: body.to_vec(),
+        if_match,
+    })
+}
+
+/// A header that may be there once; a repeated one counts as absent.
+fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    (headers.get_all(name).iter().count() == 1)
+        .then(|| header(headers, name))
+        .flatten()
+}
+
+fn permit(route: &Route, principal: &Principal) -> Result<(), Error> {
+    let allowed = route.any_of.is_empty() || route.any_of.iter().any(|p| principal.may(*p));
+    match route.otherwise {
+        _ if allowed => Ok(()),
+        Otherwise::NotFound => Err(Error::not_found()),
+        Otherwise::Forbidden => Err(Error::Forbidden(
+            "this key lacks the permission for this call",
+        )),
+    }
+}
+
+fn query(request: &Request) -> Result<BTreeMap<String, String>, Error> {
+    let mut out = BTreeMap::new();
+    for (name, value) in request.query_string_parameters().iter() {
+        if out.insert(name.to_owned(), value.to_owned()).is_some() {
+            return Err(Error::BadRequest(
+                "a query parameter is there twice; send it once".into(),
+            ));
+        }
+    }
+    Ok(out)
+}
+
+fn succeeded(route: &Route, request_id: &str, reply: Reply) -> Outcome {
+    let mut headers = Vec::new();
+    if let Some(version) = reply.version {
+        headers.push(("etag", format!("\"{version}\"")));
+    }
+    Outcome {
+        operation: Some(format!("{:?}", route.operation)),
+        response: response(200, request_id, &headers, &reply.body),
+        code: "ok",
+    }
+}
+
+fn failed(
+    route: Option<&Route>,
+    request_id: &str,
+    error: &Error,
+    now: domain::Timestamp,
+) -> Outcome {
+    match error {
+        Error::Throttled(internal) | Error::Unavailable(internal) => {
+            tracing::warn!(request_id, cause = internal.0, "call not served");
+        }
+        Error::Bug(internal) => tracing::error!(request_id, cause = internal.0, "bug"),
+        Error::Unauthorized
+        | Error::Forbidden(_)
+        | Error::BadRequest(_)
+        | Error::Refused { .. } => {}
+    }
+    let current = match error {
+        Error::Refused {
+            current: Some(image),
+            ..
+        } => Some(ReservationView::of(image, now)),
+        _ => None,
+    };
+    let mut answer = Answer::of(error);
+    if let Error::Refused {
+        current: Some(image),
+        ..
+    } = error
+    {
+        answer
+            .headers
+            .push(("etag", format!("\"{}\"", image.version)));
+    }
+    refused(route, request_id, answer, current)
+}
+
+fn refused(
+    route: Option<&Route>,
+    request_id: &str,
+    answer: Answer,
+    current: Option<ReservationView>,
+) -> Outcome {
+    let Answer {
+        status,
+        code,
+        error,
+        headers,
+    } = answer;
+    let problem = Problem {
+        error,
+        code,
+        request_id: request_id.to_owned(),
+        current,
+    };
+    Outcome {
+        operation: route.map(|route| format!("{:?}", route.operation)),
+        response: response(status, request_id, &headers, &problem),
+        code,
+    }
+}
+
+/// The response with the headers that every response has. Serialising the bodies of this crate
+/// cannot fail; were it to, the answer is an empty 500.
+fn response(
+    status: u16,
+    request_id: &str,
+    headers: &[(&str, String)],
+    body: &impl Serialize,
+) -> Response<Body> {
+    let text = serde_json::to_string(body);
+    let mut builder = Response::builder()
+        .status(if text.is_ok() { status } else { 500 })
+        .header("content-type", "application/json")
+        .header("cache-control", "no-store")
+        .header("x-request-id", request_id);
+    for (name, value) in headers {
+        builder = builder.header(*name, value);
+    }
+    builder
+        .body(Body::from(text.unwrap_or_default()))
+        .unwrap_or_default()
+}

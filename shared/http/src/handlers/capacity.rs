@@ -1,0 +1,116 @@
+//! Release, reclaim and end.
+
+use app::Error;
+use app::ports::{Clock, Ids, LoadNode, LoadReservations, MoveCustody, ReclaimUnits, ReleaseUnits};
+use app::release::UnitsRequest;
+use serde::Deserialize;
+
+use crate::endpoint::Reply;
+use crate::handlers::Shared;
+use crate::request::{Call, unit_ids, words};
+use crate::view::ReservationView;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReleaseBody {
+    unit_ids: Vec<String>,
+    reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReclaimBody {
+    unit_ids: Vec<String>,
+    reason: Option<String>,
+    dry_run: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct EndBody {
+    reason: Option<String>,
+}
+
+fn units_request(
+    call: &Call,
+    ids: &[String],
+    reason: Option<String>,
+) -> Result<UnitsRequest, Error> {
+    let units = unit_ids(ids)?;
+    let reason = words("reason", reason)?;
+    Ok(UnitsRequest {
+        node: call.id("nodeId")?,
+        id: call.id("id")?,
+        units,
+        expected: call.if_match,
+        reason,
+    })
+}
+
+pub(super) async fn release<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
+where
+    S: ReleaseUnits,
+    C: Clock,
+    I: Ids,
+{
+    let body: ReleaseBody = call.json()?;
+    let request = units_request(&call, &body.unit_ids, body.reason)?;
+    let done =
+        app::release::release(&service.store, &service.clock, &call.context, request).await?;
+    let view = ReservationView::of(&done, service.clock.now());
+    Ok(Reply::new(view)?.versioned(done.version))
+}
+
+pub(super) async fn reclaim<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
+where
+    S: ReclaimUnits + LoadReservations,
+    C: Clock,
+    I: Ids,
+{
+    let body: ReclaimBody = call.json()?;
+    let dry_run = match (body.dry_run, call.flag("dryRun")?) {
+        (Some(body), Some(query)) if body != query => {
+            let text = "dryRun differs between the query and the body; send it in one place";
+            return Err(Error::BadRequest(text.to_owned()));
+        }
+        (body, query) => body.or(query).unwrap_or(false),
+    };
+    let request = units_request(&call, &body.unit_ids, body.reason)?;
+    let (store, clock) = (&service.store, &service.clock);
+    let done = if dry_run {
+        app::reclaim::dry_run(store, clock, &call.context, request).await?
+    } else {
+        app::reclaim::reclaim(store, clock, &call.context, request).await?
+    };
+    let view = ReservationView::of(&done.reservation, clock.now());
+    let view = if dry_run {
+        view.would_reclaim(&done.victims)
+    } else {
+        view.reclaimed(&done.victims)
+    };
+    Ok(Reply::new(view)?.versioned(done.reservation.version))
+}
+
+pub(super) async fn end<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
+where
+    S: LoadNode + LoadReservations + MoveCustody,
+    C: Clock,
+    I: Ids,
+{
+    let body: EndBody = call.json()?;
+    let reason = words("reason", body.reason)?;
+    let (store, clock) = (&service.store, &service.clock);
+    let (node, id) = (call.id("nodeId")?, call.id("id")?);
+    let done = app::end::end(
+        store,
+        clock,
+        &call.context,
+        &node,
+        &id,
+        call.if_match,
+        reason,
+    )
+    .await?;
+    let view = ReservationView::of(&done, clock.now());
+    Ok(Reply::new(view)?.versioned(done.version))
+}

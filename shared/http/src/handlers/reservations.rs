@@ -1,0 +1,133 @@
+//! The rest of a reservation's life.
+
+use app::Error;
+use app::ports::{
+    Clock, Ids, ListReservations, LoadNode, LoadReservations, MoveCustody, ReadAudit,
+};
+use app::reservations::ReserveRequest;
+use domain::limits::UNITS_PER_RESERVATION_MAX;
+use domain::{ReservationId, Status};
+use serde::Deserialize;
+
+use crate::endpoint::Reply;
+use crate::handlers::{Shared, misrouted, page};
+use crate::request::{Call, orgs, time, units, words};
+use crate::routes::Operation;
+use crate::view::{RecordView, ReservationView};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CreateBody {
+    reserved_unit_ids: Vec<String>,
+    allowed_org_ids: Vec<String>,
+    managing_org_ids: Option<Vec<String>>,
+    starts_at: Option<String>,
+    ends_at: Option<String>,
+    contract_ref: Option<String>,
+    reason: Option<String>,
+}
+
+pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
+where
+    S: LoadNode + LoadReservations + ListReservations + MoveCustody + ReadAudit,
+    C: Clock,
+    I: Ids,
+{
+    match call.route.operation {
+        Operation::CreateReservation => create(service, call).await,
+        Operation::ListReservations => list(service, call).await,
+        Operation::GetReservation => get(service, call).await,
+        Operation::ListAuditRecords => audit(service, call).await,
+        _ => Err(misrouted(&call)),
+    }
+}
+
+async fn create<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
+where
+    S: LoadNode + MoveCustody,
+    C: Clock,
+    I: Ids,
+{
+    let body: CreateBody = call.json()?;
+    let audience = orgs("allowedOrgIds", &body.allowed_org_ids)?;
+    if audience.is_empty() {
+        return Err(Error::BadRequest(
+            "allowedOrgIds names no org; name at least one".into(),
+        ));
+    }
+    let max = UNITS_PER_RESERVATION_MAX;
+    let request = ReserveRequest {
+        units: units("reservedUnitIds", &body.reserved_unit_ids, max)?,
+        audience,
+        managers: orgs("managingOrgIds", &body.managing_org_ids.unwrap_or_default())?,
+        starts: time("startsAt", body.starts_at.as_deref())?,
+        ends: time("endsAt", body.ends_at.as_deref())?,
+        contract_ref: words("contractRef", body.contract_ref)?,
+        reason: words("reason", body.reason)?,
+        node: call.id("nodeId")?,
+    };
+    let (store, clock, ids) = (&service.store, &service.clock, &service.ids);
+    let made = app::reservations::create(store, clock, ids, &call.context, request).await?;
+    let view = ReservationView::of(&made, clock.now());
+    Ok(Reply::new(view)?.versioned(made.version))
+}
+
+async fn get<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
+where
+    S: LoadReservations,
+    C: Clock,
+    I: Ids,
+{
+    let (node, id) = (call.id("nodeId")?, call.id("id")?);
+    let found = app::reservations::get(&service.store, &call.context, &node, &id).await?;
+    let view = ReservationView::of(&found, service.clock.now());
+    Ok(Reply::new(view)?.versioned(found.version))
+}
+
+async fn list<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
+where
+    S: LoadNode + ListReservations,
+    C: Clock,
+    I: Ids,
+{
+    let limit = call.limit()?;
+    let status = match call.query.get("status") {
+        None => None,
+        Some(text) => Some(Status::parse(text).ok_or_else(|| {
+            let known = Status::ALL.map(Status::as_str).join(", ");
+            Error::BadRequest(format!("status is one of {known}"))
+        })?),
+    };
+    let after: Option<ReservationId> = call.cursor(&service.cursors)?;
+    let node = call.id("nodeId")?;
+    let (store, clock) = (&service.store, &service.clock);
+    let found = app::reservations::list(
+        store,
+        clock,
+        &call.context,
+        &node,
+        status,
+        after.as_ref(),
+        limit,
+    )
+    .await?;
+    let now = clock.now();
+    Reply::new(page(&service.cursors, &call, &found, |r| {
+        ReservationView::of(r, now)
+    }))
+}
+
+async fn audit<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
+where
+    S: LoadReservations + ReadAudit,
+    C: Clock,
+    I: Ids,
+{
+    let limit = call.limit()?;
+    let after: Option<String> = call.cursor(&service.cursors)?;
+    let (node, id) = (call.id("nodeId")?, call.id("id")?);
+    let store = &service.store;
+    let found =
+        app::reservations::audit(store, &call.context, &node, &id, after.as_deref(), limit).await?;
+    Reply::new(page(&service.cursors, &call, &found, RecordView::of))
+}

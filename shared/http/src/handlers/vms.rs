@@ -1,0 +1,138 @@
+//! Virtual machines.
+
+use app::Error;
+use app::ports::{
+    Clock, FindMarket, Ids, ListVms, LoadNode, LoadReservations, LoadVms, PlaceVm, SettleVm,
+};
+use app::vms::{Place, VmRequest, Wanted};
+use domain::limits::{GPUS_PER_UNIT_MAX, UNITS_PER_REQUEST_MAX, VM_NAME_CHARS_MAX};
+use domain::{OrgId, Tier, VmId};
+use serde::Deserialize;
+
+use crate::endpoint::Reply;
+use crate::handlers::{Shared, misrouted, page};
+use crate::request::{Call, id, unit_ids};
+use crate::routes::Operation;
+use crate::view::VmView;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CreateBody {
+    name: String,
+    tier: String,
+    gpu_count: Option<u32>,
+    unit_ids: Option<Vec<String>>,
+    node_id: Option<String>,
+    gpu_model_id: Option<String>,
+    reservation_id: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoFields {}
+
+fn bad(text: impl Into<String>) -> Error {
+    Error::BadRequest(text.into())
+}
+
+pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
+where
+    S: LoadNode + LoadReservations + LoadVms + ListVms + FindMarket + PlaceVm + SettleVm,
+    C: Clock,
+    I: Ids,
+{
+    let (store, clock) = (&service.store, &service.clock);
+    let context = &call.context;
+    match call.route.operation {
+        Operation::CreateVm => {
+            let body: CreateBody = call.json()?;
+            let org: OrgId = call.id("orgId")?;
+            let request = vm_request(org, &body)?;
+            let made = app::vms::create(store, clock, &service.ids, context, request).await?;
+            Reply::new(VmView::of(&made))
+        }
+        Operation::GetVm => {
+            let vm: VmId = call.id("id")?;
+            Reply::new(VmView::of(&app::vms::get(store, context, &vm).await?))
+        }
+        Operation::ListVms => {
+            let org: OrgId = call.id("orgId")?;
+            context.principal.of_org(&org)?;
+            let limit = call.limit()?;
+            let after: Option<VmId> = call.cursor(&service.cursors)?;
+            let found = app::vms::list(store, context, &org, after.as_ref(), limit).await?;
+            Reply::new(page(&service.cursors, &call, &found, VmView::of))
+        }
+        Operation::TerminateVm => {
+            let _: NoFields = call.json()?;
+            let vm: VmId = call.id("id")?;
+            Reply::new(VmView::of(
+                &app::settle::stop(store, clock, context, &vm).await?,
+            ))
+        }
+        _ => Err(misrouted(&call)),
+    }
+}
+
+fn vm_request(org: OrgId, body: &CreateBody) -> Result<VmRequest, Error> {
+    let chars = body.name.chars().count();
+    if !(1..=VM_NAME_CHARS_MAX).contains(&chars) {
+        return Err(bad(format!("name has 1 to {VM_NAME_CHARS_MAX} characters")));
+    }
+    let tier = Tier::parse(&body.tier).ok_or_else(|| {
+        bad(format!(
+            "tier is one of {}",
+            Tier::ALL.map(Tier::as_str).join(", ")
+        ))
+    })?;
+    let wanted = wanted(body)?;
+    let place = place(body, &wanted)?;
+    Ok(VmRequest {
+        org,
+        name: body.name.clone(),
+        tier,
+        wanted,
+        place,
+    })
+}
+
+fn wanted(body: &CreateBody) -> Result<Wanted, Error> {
+    let max = u32::from(GPUS_PER_UNIT_MAX) * u32::try_from(UNITS_PER_REQUEST_MAX).unwrap_or(1);
+    match (&body.unit_ids, body.gpu_count) {
+        (Some(ids), None) => Ok(Wanted::Units(unit_ids(ids)?)),
+        (None, Some(count)) if (1..=max).contains(&count) => Ok(Wanted::Gpus(count)),
+        (None, Some(_)) => Err(bad(format!("gpuCount is a number from 1 to {max}"))),
+        _ => Err(bad("send either gpuCount or unitIds")),
+    }
+}
+
+fn place(body: &CreateBody, wanted: &Wanted) -> Result<Place, Error> {
+    let model = body
+        .gpu_model_id
+        .as_deref()
+        .map(|text| id("gpuModelId", text))
+        .transpose()?;
+    let node = body
+        .node_id
+        .as_deref()
+        .map(|text| id("nodeId", text))
+        .transpose()?;
+    let reservation = body
+        .reservation_id
+        .as_deref()
+        .map(|text| id("reservationId", text))
+        .transpose()?;
+    match (node, reservation, model) {
+        (Some(node), Some(reservation), None) => Ok(Place::Reservation(node, reservation)),
+        (Some(_), Some(_), Some(_)) => {
+            Err(bad("leave out gpuModelId: the reservation has its own"))
+        }
+        (Some(node), None, model) => Ok(Place::Node(node, model)),
+        (None, Some(_), _) => Err(bad("send nodeId with reservationId")),
+        (None, None, Some(_)) if matches!(wanted, Wanted::Units(_)) => Err(bad(
+            "send nodeId with unitIds: units are named within their node",
+        )),
+        (None, None, Some(model)) => Ok(Place::Model(model)),
+        (None, None, None) => Err(bad("send nodeId or gpuModelId")),
+    }
+}

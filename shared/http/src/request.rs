@@ -1,0 +1,291 @@
+//! Requests, read strictly: what is unknown, twice, of the wrong type or past a limit is refused and
+//! named, so that a mistyped field never changes what a call does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use app::{Context, Error};
+use domain::limits::{
+    BODY_BYTES_MAX, ORGS_PER_LIST_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, REASON_CHARS_MAX,
+    UNITS_PER_REQUEST_MAX,
+};
+use domain::{OrgId, Timestamp, UnitSet, Version};
+use lambda_http::http::HeaderMap;
+use serde::de::DeserializeOwned;
+
+use crate::cursor::CursorKey;
+use crate::problem::Answer;
+use crate::routes::{BodyRule, Route};
+
+/// A request that has a route, a valid key and a permission.
+#[derive(Debug)]
+pub struct Call {
+    /// Its route.
+    pub route: &'static Route,
+    /// Who calls, and by which request.
+    pub context: Context,
+    /// The path's parameters.
+    pub path: Vec<(&'static str, String)>,
+    /// The query's parameters.
+    pub query: BTreeMap<String, String>,
+    /// The body; empty where there is none.
+    pub body: Vec<u8>,
+    /// The version of `If-Match`.
+    pub if_match: Option<Version>,
+}
+
+/// Longest part of a parser's message that is passed on, in characters.
+const PARSER_TEXT_CHARS_MAX: usize = 300;
+
+fn bad(text: impl Into<String>) -> Error {
+    Error::BadRequest(text.into())
+}
+
+impl Call {
+    /// A parameter of the path as an id. What cannot be an id cannot exist either.
+    ///
+    /// # Errors
+    /// Not found if it is no id.
+    pub fn id<T: std::str::FromStr>(&self, name: &str) -> Result<T, Error> {
+        let value = self.path.iter().find(|(there, _)| *there == name);
+        value
+            .and_then(|(_, text)| text.parse().ok())
+            .ok_or_else(Error::not_found)
+    }
+
+    /// The body as `T`; the default where the route's body is optional and there is none.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] says what is wrong with it.
+    pub fn json<T: DeserializeOwned + Default>(&self) -> Result<T, Error> {
+        if self.body.is_empty() && self.route.body == BodyRule::Optional {
+            return Ok(T::default());
+        }
+        if self.body.is_empty() {
+            return Err(bad("this call needs a JSON body"));
+        }
+        let text = str::from_utf8(&self.body).map_err(|_| bad("the body is not UTF-8"))?;
+        serde_json::from_str(text).map_err(|error| {
+            let text: String = error
+                .to_string()
+                .chars()
+                .take(PARSER_TEXT_CHARS_MAX)
+                .collect();
+            bad(format!("the body does not fit this call: {text}"))
+        })
+    }
+
+    /// A query parameter that is `true` or `false`.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] for anything else.
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
+        match self.query.get(name).map(String::as_str) {
+            None => Ok(None),
+            Some("true") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some(_) => Err(bad(format!("{name} is true or false"))),
+        }
+    }
+
+    /// How many items a page is to have.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] unless it is 1 to 100.
+    pub fn limit(&self) -> Result<usize, Error> {
+        let Some(text) = self.query.get("limit") else {
+            return Ok(PAGE_ITEMS_DEFAULT);
+        };
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        let number = text
+            .parse()
+            .ok()
+            .filter(|n| digits && (1..=PAGE_ITEMS_MAX).contains(n));
+        number.ok_or_else(|| bad(format!("limit is a number from 1 to {PAGE_ITEMS_MAX}")))
+    }
+
+    /// The name of the list this call reads: its path and what it filters by.
+    #[must_use]
+    pub fn list_name(&self) -> String {
+        let path = self
+            .path
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let filters = self
+            .query
+            .iter()
+            .filter(|(name, _)| !matches!(&***name, "limit" | "cursor"));
+        let filters = filters.map(|(name, value)| format!("{name}={value}"));
+        let parts: Vec<String> = path.chain(filters).collect();
+        format!("{:?} {}", self.route.operation, parts.join(" "))
+    }
+
+    /// The key that the cursor continues after, as an id.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] for a cursor of another list or one that was changed.
+    pub fn cursor<T: std::str::FromStr>(&self, key: &CursorKey) -> Result<Option<T>, Error> {
+        let Some(cursor) = self.query.get("cursor") else {
+            return Ok(None);
+        };
+        let after = key.decode(&self.list_name(), cursor)?;
+        let after = after
+            .parse()
+            .map_err(|_| bad("cursor is not one that this list handed out"));
+        after.map(Some)
+    }
+}
+
+/// Reads `unitIds` of a capacity verb.
+///
+/// # Errors
+/// [`Error::BadRequest`] says what is wrong with the list.
+pub fn unit_ids(ids: &[String]) -> Result<UnitSet, Error> {
+    units("unitIds", ids, UNITS_PER_REQUEST_MAX)
+}
+
+/// Reads a list of units by the name of its field.
+///
+/// # Errors
+/// [`Error::BadRequest`] says what is wrong with the list.
+pub fn units(field: &str, ids: &[String], max: usize) -> Result<UnitSet, Error> {
+    UnitSet::parse(ids, max).map_err(|error| bad(format!("{field} {error}")))
+}
+
+/// Reads a list of orgs by the name of its field.
+///
+/// # Errors
+/// [`Error::BadRequest`] if it is too long, or names an org twice, or what is no id.
+pub fn orgs(field: &str, ids: &[String]) -> Result<BTreeSet<OrgId>, Error> {
+    if ids.len() > ORGS_PER_LIST_MAX {
+        return Err(bad(format!(
+            "{field} takes at most {ORGS_PER_LIST_MAX} orgs"
+        )));
+    }
+    let mut out = BTreeSet::new();
+    for text in ids {
+        let org = OrgId::parse(text).map_err(|error| bad(format!("{field}: {error}")))?;
+        if !out.insert(org) {
+            return Err(bad(format!("{field} names an org twice; name each once")));
+        }
+    }
+    Ok(out)
+}
+
+/// Reads an id by the name of its field.
+///
+/// # Errors
+/// [`Error::BadRequest`] if it is no id.
+pub fn id<T>(field: &str, text: &str) -> Result<T, Error>
+where
+    T: std::str::FromStr<Err: std::fmt::Display>,
+{
+    text.parse()
+        .map_err(|error| bad(format!("{field}: {error}")))
+}
+
+/// Reads a time by the name of its field.
+///
+/// # Errors
+/// [`Error::BadRequest`] if it is no time.
+pub fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
+    let parse = |text| Timestamp::parse(text).map_err(|e| bad(format!("{field}: {e}")));
+    text.map(parse).transpose()
+}
+
+/// Checks a text in the caller's own words by the name of its field.
+///
+/// # Errors
+/// [`Error::BadRequest`] if it is empty or too long.
+pub fn words(field: &str, text: Option<String>) -> Result<Option<String>, Error> {
+    match &text {
+        Some(given) if given.is_empty() || given.chars().count() > REASON_CHARS_MAX => Err(bad(
+            format!("{field} has 1 to {REASON_CHARS_MAX} characters, or leave it out"),
+        )),
+        _ => Ok(text),
+    }
+}
+
+/// The one value of a header; `None` if it is absent or not text.
+#[must_use]
+pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Checks the size and the declared type of a body against the route.
+///
+/// # Errors
+/// 413, 415, or 400 for a body where there is to be none.
+pub fn check_body(route: &Route, headers: &HeaderMap, body: &[u8]) -> Result<(), Answer> {
+    if body.len() > BODY_BYTES_MAX {
+        return Err(Answer::too_large());
+    }
+    if body.is_empty() {
+        return Ok(());
+    }
+    if route.body == BodyRule::None {
+        return Err(Answer::new(400, "bad_request", "this call takes no body"));
+    }
+    let declared = header(headers, "content-type").unwrap_or_default();
+    let essence = declared.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        Ok(())
+    } else {
+        Err(Answer::not_json())
+    }
+}
+
+/// Checks the headers that make a call conditional or repeatable.
+///
+/// # Errors
+/// [`Error::BadRequest`] for a header that this route cannot honour: ignoring it would promise what
+/// is not kept.
+pub fn check_conditions(route: &Route, headers: &HeaderMap) -> Result<Option<Version>, Error> {
+    if headers.contains_key("idempotency-key") && route.method != "GET" {
+        return Err(bad(
+            "Idempotency-Key is not supported on this call; leave it out",
+        ));
+    }
+    if !headers.contains_key("if-match") || route.method == "GET" {
+        return Ok(None);
+    }
+    if !route.if_match {
+        return Err(bad("If-Match is not supported on this call; leave it out"));
+    }
+    let text = header(headers, "if-match").unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let digits = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    let number = digits.filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
+    let version = number
+        .and_then(|number| number.parse().ok())
+        .and_then(Version::stored);
+    version
+        .map(Some)
+        .ok_or_else(|| bad("If-Match is one ETag of this resource, such as \"7\", or *"))
+}
+
+/// Checks that every query parameter is one that the route knows.
+///
+/// # Errors
+/// [`Error::BadRequest`] names the one that is not.
+pub fn check_query(route: &Route, query: &BTreeMap<String, String>) -> Result<(), Error> {
+    match query
+        .keys()
+        .find(|name| !route.query.contains(&name.as_str()))
+    {
+        None => Ok(()),
+        Some(name) => {
+            let name: String = name.chars().take(64).collect();
+            let known = match route.query {
+                [] => "none".to_owned(),
+                known => known.join(", "),
+            };
+            Err(bad(format!(
+                "unknown query parameter {name:?}; this call knows {known}"
+            )))
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! The route table: every method and path, who may call it, and which function answers. The router,
+//! the gateway's routes and the authorisation test all come from it.
+
+use app::auth::Permission;
+
+/// A deployed function that answers HTTP calls; named as its folder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FunctionName {
+    /// Puts units on the spot market.
+    Release,
+    /// Takes units back.
+    Reclaim,
+    /// Ends reservations.
+    End,
+    /// The rest of a reservation's life.
+    Reservations,
+    /// Virtual machines.
+    Vms,
+    /// Nodes and their agents.
+    Nodes,
+}
+
+impl FunctionName {
+    /// All of them.
+    pub const ALL: [FunctionName; 6] = [
+        FunctionName::Release,
+        FunctionName::Reclaim,
+        FunctionName::End,
+        FunctionName::Reservations,
+        FunctionName::Vms,
+        FunctionName::Nodes,
+    ];
+
+    /// The function that also answers what no route matches.
+    pub const DEFAULT: FunctionName = FunctionName::Nodes;
+
+    /// The name of its folder.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FunctionName::Release => "release",
+            FunctionName::Reclaim => "reclaim",
+            FunctionName::End => "end",
+            FunctionName::Reservations => "reservations",
+            FunctionName::Vms => "vms",
+            FunctionName::Nodes => "nodes",
+        }
+    }
+}
+
+/// What a route does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "each is described by its route below")]
+pub enum Operation {
+    ReleaseUnits,
+    ReclaimUnits,
+    EndReservation,
+    CreateReservation,
+    ListReservations,
+    GetReservation,
+    ListAuditRecords,
+    PutNode,
+    GetNode,
+    ListTerminations,
+    ConfirmTermination,
+    CreateVm,
+    ListVms,
+    GetVm,
+    TerminateVm,
+}
+
+/// How a caller without the needed permission is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Otherwise {
+    /// As if there were nothing there.
+    NotFound,
+    /// With 403: on an org's own paths alone.
+    Forbidden,
+}
+
+/// Whether a request has a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyRule {
+    /// It must not.
+    None,
+    /// It may.
+    Optional,
+    /// It must.
+    Required,
+}
+
+/// One route.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    /// The method.
+    pub method: &'static str,
+    /// The path, with its parameters in braces.
+    pub path: &'static str,
+    /// The function that answers.
+    pub function: FunctionName,
+    /// What it does.
+    pub operation: Operation,
+    /// Permissions of which the key needs one; empty where any valid key will do.
+    pub any_of: &'static [Permission],
+    /// How a key without them is refused.
+    pub otherwise: Otherwise,
+    /// Whether there is a body.
+    pub body: BodyRule,
+    /// The query parameters it knows.
+    pub query: &'static [&'static str],
+    /// Whether `If-Match` is understood.
+    pub if_match: bool,
+}
+
+const CAPACITY: &[Permission] = &[Permission::ReservationCapacity];
+const AGENT: &[Permission] = &[Permission::NodeAgent, Permission::ReservationCapacity];
+const STOP: &[Permission] = &[Permission::VmsWrite, Permission::ReservationCapacity];
+const PAGE: &[&str] = &["limit", "cursor"];
+
+impl Route {
+    const fn new(
+        method: &'static str,
+        path: &'static str,
+        function: FunctionName,
+        operation: Operation,
+    ) -> Self {
+        Self {
+            method,
+            path,
+            function,
+            operation,
+            any_of: &[],
+            otherwise: Otherwise::NotFound,
+            body: BodyRule::None,
+            query: &[],
+            if_match: false,
+        }
+    }
+
+    const fn needs(mut self, any_of: &'static [Permission], otherwise: Otherwise) -> Self {
+        self.any_of = any_of;
+        self.otherwise = otherwise;
+        self
+    }
+
+    const fn body(mut self, body: BodyRule) -> Self {
+        self.body = body;
+        self
+    }
+
+    const fn query(mut self, query: &'static [&'static str]) -> Self {
+        self.query = query;
+        self
+    }
+
+    const fn if_match(mut self) -> Self {
+        self.if_match = true;
+        self
+    }
+}
+
+/// THE table.
+pub static ROUTES: &[Route] = &[
+    Route::new(
+        "POST",
+        "/v1/nodes/{nodeId}/reservations/{id}/release",
+        FunctionName::Release,
+        Operation::ReleaseUnits,
+    )
+    .needs(CAPACITY, Otherwise::NotFound)
+    .body(BodyRule::Required)
+    .if_match(),
+    Route::new(
+        "POST",
+        "/v1/nodes/{nodeId}/reservations/{id}/reclaim",
+        FunctionName::Reclaim,
+        Operation::ReclaimUnits,
+    )
+    .needs(CAPACITY, Otherwise::NotFound)
+    .body(BodyRule::Required)
+    .query(&["dryRun"])
+    .if_match(),
+    Route::new(
+        "POST",
+        "/v1/nodes/{nodeId}/reservations/{id}/end",
+        FunctionName::End,
+        Operation::EndReservation,
+    )
+    .needs(CAPACITY, Otherwise::NotFound)
+    .body(BodyRule::Optional)
+    .if_match(),
+    Route::new(
+        "POST",
+        "/v1/nodes/{nodeId}/reservations",
+        FunctionName::Reservations,
+        Operation::CreateReservation,
+    )
+    .needs(CAPACITY, Otherwise::NotFound)
+    .body(BodyRule::Required),
+    Route::new(
+        "GET",
+        "/v1/nodes/{nodeId}/reservations",
+        FunctionName::Reservations,
+        Operation::ListReservations,
+    )
+    .query(&["limit", "cursor", "status"]),
+    Route::new(
+        "GET",
+        "/v1/nodes/{nodeId}/reservations/{id}",
+        FunctionName::Reservations,
+        Operation::GetReservation,
+    ),
+    Route::new(
+        "GET",
+        "/v1/nodes/{nodeId}/reservations/{id}/audit",
+        FunctionName::Reservations,
+        Operation::ListAuditRecords,
+    )
+    .query(PAGE),
+    Route::new(
+        "PUT",
+        "/v1/nodes/{nodeId}",
+        FunctionName::Nodes,
+        Operation::PutNode,
+    )
+    .needs(CAPACITY, Otherwise::NotFound)
+    .body(BodyRule::Required),
+    Route::new(
+        "GET",
+        "/v1/nodes/{nodeId}",
+        FunctionName::Nodes,
+        Operation::GetNode,
+    ),
+    Route::new(
+        "GET",
+        "/v1/nodes/{nodeId}/terminations",
+        FunctionName::Nodes,
+        Operation::ListTerminations,
+    ),
+    Route::new(
+        "POST",
+        "/v1/nodes/{nodeId}/terminations/{vmId}/confirm",
+        FunctionName::Nodes,
+        Operation::ConfirmTermination,
+    )
+    .needs(AGENT, Otherwise::NotFound)
+    .body(BodyRule::Optional),
+    Route::new(
+        "POST",
+        "/v1/orgs/{orgId}/vms/create",
+        FunctionName::Vms,
+        Operation::CreateVm,
+    )
+    .needs(&[Permission::VmsWrite], Otherwise::Forbidden)
+    .body(BodyRule::Required),
+    Route::new(
+        "GET",
+        "/v1/orgs/{orgId}/vms",
+        FunctionName::Vms,
+        Operation::ListVms,
+    )
+    .needs(&[Permission::VmsRead], Otherwise::Forbidden)
+    .query(PAGE),
+    Route::new("GET", "/v1/vms/{id}", FunctionName::Vms, Operation::GetVm)
+        .needs(&[Permission::VmsRead], Otherwise::NotFound),
+    Route::new(
+        "POST",
+        "/v1/vms/{id}/terminate",
+        FunctionName::Vms,
+        Operation::TerminateVm,
+    )
+    .needs(STOP, Otherwise::NotFound)
+    .body(BodyRule::Optional),
+];
+
+/// What a method and a path come to.
+#[derive(Debug)]
+pub enum Found {
+    /// A route, with the path's parameters by name, decoded.
+    Route(&'static Route, Vec<(&'static str, String)>),
+    /// The path exists, but not with this method; with these.
+    WrongMethod(Vec<&'static str>),
+    /// No route has this path.
+    NoPath,
+}
+
+/// Finds the route of a request by its method and its raw path.
+#[must_use]
+pub fn find(method: &str, path: &str) -> Found {
+    let matching: Vec<(&Route, Vec<(&str, String)>)> = ROUTES
+        .iter()
+        .filter_map(|route| Some((route, parameters(route.path, path)?)))
+        .collect();
+    let allowed: Vec<&str> = matching.iter().map(|(route, _)| route.method).collect();
+    match matching
+        .into_iter()
+        .find(|(route, _)| route.method == method)
+    {
+        Some((route, parameters)) => Found::Route(route, parameters),
+        None if allowed.is_empty() => Found::NoPath,
+        None => Found::WrongMethod(allowed),
+    }
+}
+
+/// The parameters of `path` by the pattern's names, if it fits the pattern.
+fn parameters(pattern: &'static str, path: &str) -> Option<Vec<(&'static str, String)>> {
+    let mut out = Vec::new();
+    let mut given = path.split('/');
+    for wanted in pattern.split('/') {
+        let segment = given.next()?;
+        match wanted
+            .strip_prefix('{')
+            .and_then(|name| name.strip_suffix('}'))
+        {
+            Some(_) if segment.is_empty() => return None,
+            Some(name) => {
+                let decoded = percent_encoding::percent_decode_str(segment)
+                    .decode_utf8()
+                    .ok()?;
+                out.push((name, decoded.into_owned()));
+            }
+            None if wanted == segment => {}
+            None => return None,
+        }
+    }
+    given.next().is_none().then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_found_by_its_own_path_and_method() {
+        for route in ROUTES {
+            let path = route.path.replace('{', "x-").replace('}', "");
+            match find(route.method, &path) {
+                Found::Route(found, _) => assert_eq!(found.operation, route.operation),
+                other => panic!("{} {}: {other:?}", route.method, route.path),
+            }
+        }
+    }
+
+    #[test]
+    fn another_method_names_those_there_are_and_another_path_is_none() {
+        match find("DELETE", "/v1/nodes/n/reservations") {
+            Found::WrongMethod(allowed) => assert_eq!(allowed, ["POST", "GET"]),
+            other => panic!("{other:?}"),
+        }
+        for path in [
+            "/",
+            "/v1",
+            "/v1/nodes/",
+            "/v1/nodes/n/",
+            "/v1/nodes/n/reservations/r/x",
+        ] {
+            assert!(matches!(find("GET", path), Found::NoPath), "{path}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_decoded() {
+        match find("GET", "/v1/vms/a%3Ab") {
+            Found::Route(_, parameters) => assert_eq!(parameters, [("id", "a:b".to_owned())]),
+            other => panic!("{other:?}"),
+        }
+    }
+}

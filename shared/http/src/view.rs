@@ -1,0 +1,347 @@
+//! Resources as callers see them. Ids come sorted; what has no value is left out.
+
+use app::nodes::{NodeView as LoadedNode, Termination};
+use domain::audit::{Record, Snapshot};
+use domain::reservation::{Reservation, Victims};
+use domain::slot::{Slot, Slots};
+use domain::vm::Vm;
+use domain::{Tier, Timestamp, UnitId};
+use serde::Serialize;
+
+fn texts<'a, T: AsStr + 'a>(ids: impl IntoIterator<Item = &'a T>) -> Vec<String> {
+    ids.into_iter().map(|id| id.text().to_owned()).collect()
+}
+
+/// Anything with a text of its own.
+trait AsStr {
+    fn text(&self) -> &str;
+}
+
+macro_rules! as_str {
+    ($($name:ty),+) => {$(
+        impl AsStr for $name {
+            fn text(&self) -> &str {
+                self.as_str()
+            }
+        }
+    )+};
+}
+as_str!(domain::UnitId, domain::OrgId, domain::VmId);
+
+/// A reservation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the API contract")]
+pub struct ReservationView {
+    pub id: String,
+    pub node_id: String,
+    pub reserved_unit_ids: Vec<String>,
+    pub released_unit_ids: Vec<String>,
+    pub allowed_org_ids: Vec<String>,
+    pub managing_org_ids: Vec<String>,
+    pub starts_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<String>,
+    pub status: &'static str,
+    pub topology_gen: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract_ref: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub created_at: String,
+    pub updated_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminated: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub would_terminate: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub would_skip: Option<Vec<String>>,
+}
+
+impl ReservationView {
+    /// The reservation as it counts at `now`.
+    #[must_use]
+    pub fn of(reservation: &Reservation, now: Timestamp) -> Self {
+        Self {
+            id: reservation.id.to_string(),
+            node_id: reservation.node.to_string(),
+            reserved_unit_ids: texts(reservation.units.iter()),
+            released_unit_ids: texts(&reservation.released),
+            allowed_org_ids: texts(&reservation.audience),
+            managing_org_ids: texts(&reservation.managers),
+            starts_at: reservation.term.starts.to_string(),
+            ends_at: reservation.term.ends.map(|at| at.to_string()),
+            status: reservation.status_at(now).as_str(),
+            topology_gen: reservation.topology_gen,
+            contract_ref: reservation.contract_ref.clone(),
+            reason: reservation.reason.clone(),
+            created_at: reservation.created_at.to_string(),
+            updated_at: reservation.updated_at.to_string(),
+            terminated: None,
+            skipped: None,
+            would_terminate: None,
+            would_skip: None,
+        }
+    }
+
+    /// With the VMs a reclaim terminated and those it left running.
+    #[must_use]
+    pub fn reclaimed(mut self, victims: &Victims) -> Self {
+        self.terminated = Some(texts(&victims.spot));
+        self.skipped = Some(texts(&victims.other));
+        self
+    }
+
+    /// With the VMs a reclaim would terminate and those it would leave running.
+    #[must_use]
+    pub fn would_reclaim(mut self, victims: &Victims) -> Self {
+        self.would_terminate = Some(texts(&victims.spot));
+        self.would_skip = Some(texts(&victims.other));
+        self
+    }
+}
+
+/// A VM.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the API contract")]
+pub struct VmView {
+    pub id: String,
+    pub organization_id: String,
+    pub name: String,
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_reason: Option<String>,
+    pub tier: &'static str,
+    pub gpu_model_id: String,
+    pub gpu_count: u32,
+    pub node_id: String,
+    pub unit_ids: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reservation_id: Option<String>,
+    pub created_at: String,
+}
+
+impl VmView {
+    /// The VM. A spot buyer is not told on whose reservation it landed.
+    #[must_use]
+    pub fn of(vm: &Vm) -> Self {
+        let shown = vm.reservation.as_ref().filter(|_| vm.tier != Tier::Spot);
+        Self {
+            id: vm.id.to_string(),
+            organization_id: vm.org.to_string(),
+            name: vm.name.clone(),
+            status: vm.status.as_str(),
+            status_reason: vm.status_reason.clone(),
+            tier: vm.tier.as_str(),
+            gpu_model_id: vm.gpu_model.to_string(),
+            gpu_count: vm.gpu_count,
+            node_id: vm.node.to_string(),
+            unit_ids: texts(&vm.units),
+            reservation_id: shown.map(ToString::to_string),
+            created_at: vm.created_at.to_string(),
+        }
+    }
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the API contract")]
+pub struct NodeView {
+    pub id: String,
+    pub owner_org_id: String,
+    pub gpu_model_id: String,
+    pub topology_gen: u64,
+    pub units: Vec<UnitView>,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+/// A unit of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the API contract")]
+pub struct UnitView {
+    pub id: String,
+    pub gpus: u16,
+    pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vm_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reservation_id: Option<String>,
+}
+
+impl NodeView {
+    /// The node with its units, whoever holds them.
+    #[must_use]
+    pub fn of(loaded: &LoadedNode) -> Self {
+        let node = &loaded.node;
+        let mut units: Vec<UnitView> = seen(&node.slots)
+            .map(|(unit, slot)| unit_view(unit, slot, "free", None))
+            .collect();
+        for reservation in &loaded.holding {
+            units.extend(seen(&reservation.slots).map(|(unit, slot)| {
+                let released = reservation.released.contains(unit);
+                let state = if released { "released" } else { "reserved" };
+                unit_view(unit, slot, state, Some(reservation.id.to_string()))
+            }));
+        }
+        units.sort_by(|a, b| a.id.cmp(&b.id));
+        Self {
+            id: node.id.to_string(),
+            owner_org_id: node.owner.to_string(),
+            gpu_model_id: node.gpu_model.to_string(),
+            topology_gen: node.topology_gen,
+            units,
+            created_at: node.created_at.to_string(),
+            updated_at: node.updated_at.to_string(),
+        }
+    }
+}
+
+fn seen(slots: &Slots) -> impl Iterator<Item = (&UnitId, &Slot)> {
+    slots.iter()
+}
+
+fn unit_view(
+    unit: &UnitId,
+    slot: &Slot,
+    state: &'static str,
+    reservation_id: Option<String>,
+) -> UnitView {
+    UnitView {
+        id: unit.to_string(),
+        gpus: slot.gpus,
+        state,
+        vm_id: slot
+            .occupant
+            .as_ref()
+            .map(|occupant| occupant.vm.to_string()),
+        reservation_id,
+    }
+}
+
+/// A VM that the node's agent is to stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the API contract")]
+pub struct TerminationView {
+    pub vm_id: String,
+    pub unit_ids: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reservation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reservation_version: Option<u64>,
+    pub requested_at: String,
+    pub attempts: u32,
+    pub stuck: bool,
+}
+
+impl TerminationView {
+    /// The termination.
+    #[must_use]
+    pub fn of(termination: &Termination) -> Self {
+        Self {
+            vm_id: termination.vm.to_string(),
+            unit_ids: texts(&termination.units),
+            reservation_id: termination.reservation.as_ref().map(ToString::to_string),
+            reservation_version: termination.version.map(domain::Version::get),
+            requested_at: termination.requested_at.to_string(),
+            attempts: termination.attempts,
+            stuck: termination.stuck,
+        }
+    }
+}
+
+/// An audit record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the API contract")]
+pub struct RecordView {
+    pub id: String,
+    pub r#type: &'static str,
+    pub reservation_id: String,
+    pub node_id: String,
+    pub version: u64,
+    pub at: String,
+    pub actor: ActorView,
+    pub request_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub unit_ids: Vec<String>,
+    pub vm_ids: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<SnapshotView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<SnapshotView>,
+    pub prev_hash: String,
+    pub hash: String,
+}
+
+/// Who acted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the API contract")]
+pub struct ActorView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub org_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
+    pub kind: &'static str,
+}
+
+/// A reservation before or after an audited change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the API contract")]
+pub struct SnapshotView {
+    pub status: &'static str,
+    pub released_unit_ids: Vec<String>,
+}
+
+impl RecordView {
+    /// The record.
+    #[must_use]
+    pub fn of(record: &Record) -> Self {
+        let event = &record.event;
+        let snapshot = |snapshot: &Snapshot| SnapshotView {
+            status: snapshot.status.as_str(),
+            released_unit_ids: texts(&snapshot.released),
+        };
+        Self {
+            id: event.id(),
+            r#type: event.event.as_str(),
+            reservation_id: event.reservation.to_string(),
+            node_id: event.node.to_string(),
+            version: event.version.get(),
+            at: event.at.to_string(),
+            actor: ActorView {
+                org_id: event.actor.org.as_ref().map(ToString::to_string),
+                key_id: event.actor.key.as_ref().map(ToString::to_string),
+                kind: event.actor.kind.as_str(),
+            },
+            request_id: event.request_id.clone(),
+            reason: event.reason.clone(),
+            unit_ids: texts(&event.units),
+            vm_ids: texts(&event.vms),
+            before: event.before.as_ref().map(snapshot),
+            after: event.after.as_ref().map(snapshot),
+            prev_hash: record.prev_hash.clone(),
+            hash: record.hash.clone(),
+        }
+    }
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PageView<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// What to send as `cursor` for the next page; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
