@@ -1,4 +1,4 @@
-//! A store in memory: every port by the domain's own functions, so it is what the real store must be.
+//! A store in memory: every port by the domain's own functions. It is what the real store must be.
 
 mod audit;
 mod custody;

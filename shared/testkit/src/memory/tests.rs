@@ -1,5 +1,5 @@
-//! What of the store in memory could go wrong by itself; the full contract is tested elsewhere, over
-//! this store and the real one.
+//! What of the store in memory could go wrong by itself. The full contract is tested elsewhere,
+//! over this store and the real one.
 
 use std::collections::BTreeSet;
 
