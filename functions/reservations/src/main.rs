@@ -1,1 +1,7 @@
-fn main() {}
+#![doc = include_str!("../README.md")]
+
+#[tokio::main]
+async fn main() -> Result<(), runtime::Error> {
+    let service = runtime::bootstrap::service().await?;
+    runtime::bootstrap::serve_http(http_api::handlers::reservations(service)).await
+}

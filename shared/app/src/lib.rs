@@ -1,4 +1,4 @@
-//! The use cases: what each function of the platform does, over ports, knowing neither HTTP nor AWS.
+#![doc = include_str!("../README.md")]
 
 pub mod auth;
 pub mod context;

@@ -1,8 +1,4 @@
-//! The rules of Relet, pure: custody of GPU units, what may be released, reclaimed, ended and placed, and who must die.
-//!
-//! Nothing here waits, reads a clock, draws a random number or knows a store. Every decision is a
-//! function from an image and a command to the next image or to a [`Refusal`]; the same functions
-//! explain a refused conditional write and serve as the reference model of the tests.
+#![doc = include_str!("../README.md")]
 
 pub mod audit;
 pub mod id;

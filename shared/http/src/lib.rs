@@ -1,5 +1,4 @@
-//! The HTTP side: the route table, strict requests, answers, and one function for each folder of
-//! `functions/` that answers HTTP calls.
+#![doc = include_str!("../README.md")]
 
 pub mod cursor;
 pub mod endpoint;

@@ -1,0 +1,36 @@
+//! The clock and the ids of production.
+
+use app::ports::{Clock, Ids};
+use domain::Timestamp;
+
+/// The machine's clock, UTC.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the clock"
+    )]
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let ms = since.map_or(0, |elapsed| {
+            i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
+        });
+        Timestamp::from_unix_ms(ms)
+    }
+}
+
+/// Ids from the machine's random source: UUID version 7, which sort by the time they were made.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemIds;
+
+impl Ids for SystemIds {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that draws ids"
+    )]
+    fn uuid(&self) -> String {
+        uuid::Uuid::now_v7().hyphenated().to_string()
+    }
+}

@@ -1,0 +1,84 @@
+//! Configuration: environment variables, read once at the start and never later.
+
+use http_api::CursorKey;
+
+/// A variable that is missing or wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("environment variable {name}: {problem}")]
+pub struct ConfigError {
+    /// Its name.
+    pub name: &'static str,
+    /// What is wrong with it.
+    pub problem: &'static str,
+}
+
+/// Milliseconds that an API key is kept when the environment does not say.
+const KEY_TTL_MS_DEFAULT: i64 = 5_000;
+
+fn required(name: &'static str) -> Result<String, ConfigError> {
+    let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+    value.ok_or(ConfigError {
+        name,
+        problem: "is not set",
+    })
+}
+
+/// The table's name: `RELET_TABLE`.
+///
+/// # Errors
+/// [`ConfigError`] if it is not set.
+pub fn table() -> Result<String, ConfigError> {
+    required("RELET_TABLE")
+}
+
+/// The secret that cursors are sealed with: `RELET_CURSOR_SECRET`, at least 16 characters.
+///
+/// # Errors
+/// [`ConfigError`] if it is not set or too short.
+pub fn cursor_key() -> Result<CursorKey, ConfigError> {
+    const NAME: &str = "RELET_CURSOR_SECRET";
+    let secret = required(NAME)?;
+    let short = ConfigError {
+        name: NAME,
+        problem: "has fewer than 16 characters",
+    };
+    if secret.len() < 16 {
+        return Err(short);
+    }
+    CursorKey::new(secret.as_bytes()).map_err(|_| short)
+}
+
+/// How long API keys are kept, in milliseconds: `RELET_KEY_TTL_MS`, at most 5,000, 5,000 if absent.
+///
+/// # Errors
+/// [`ConfigError`] if it is no number.
+pub fn key_ttl_ms() -> Result<i64, ConfigError> {
+    const NAME: &str = "RELET_KEY_TTL_MS";
+    match std::env::var(NAME) {
+        Err(_) => Ok(KEY_TTL_MS_DEFAULT),
+        Ok(text) => text.parse().map_err(|_| ConfigError {
+            name: NAME,
+            problem: "is not a number of milliseconds",
+        }),
+    }
+}
+
+/// The URL of the queue of termination orders: `RELET_QUEUE_URL`.
+///
+/// # Errors
+/// [`ConfigError`] if it is not set.
+pub fn queue_url() -> Result<String, ConfigError> {
+    required("RELET_QUEUE_URL")
+}
+
+/// The VM controller's base URL and the secret that orders are signed with:
+/// `RELET_CONTROLLER_URL`, `RELET_CONTROLLER_SECRET`.
+///
+/// # Errors
+/// [`ConfigError`] if either is not set.
+pub fn controller() -> Result<(String, String), ConfigError> {
+    Ok((
+        required("RELET_CONTROLLER_URL")?,
+        required("RELET_CONTROLLER_SECRET")?,
+    ))
+}
