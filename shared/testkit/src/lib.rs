@@ -15,6 +15,6 @@ mod store;
 
 pub use clock::{SeededIds, TestClock};
 pub use doubles::{RecordingOrders, ScriptedController, Step};
-pub use memory::{MemoryStore, World};
+pub use memory::{Fault, MemoryStore, World};
 pub use random::Rng;
 pub use store::Store;

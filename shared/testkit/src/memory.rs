@@ -5,7 +5,7 @@ mod custody;
 mod registry;
 mod vms;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use app::StoreError;
@@ -58,10 +58,22 @@ impl World {
     }
 }
 
+/// What goes wrong with a call to the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing: the call goes through. Stands before others, to let calls pass.
+    Pass,
+    /// The call fails and does nothing.
+    Before(StoreError),
+    /// The call is done, and its reply is lost on the way: the caller sees this failure.
+    After(StoreError),
+}
+
 /// The store in memory. Its clones hold the same world.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     world: Arc<Mutex<World>>,
+    faults: Arc<Mutex<VecDeque<Fault>>>,
 }
 
 impl MemoryStore {
@@ -70,6 +82,7 @@ impl MemoryStore {
     pub fn holding(world: World) -> Self {
         Self {
             world: Arc::new(Mutex::new(world)),
+            ..Self::default()
         }
     }
 
@@ -84,12 +97,22 @@ impl MemoryStore {
         change(&mut lock(&self.world));
     }
 
+    /// Gives the next calls these faults, one each, in order; calls after them go through.
+    pub fn inject(&self, faults: &[Fault]) {
+        *lock(&self.faults) = faults.iter().cloned().collect();
+    }
+
     fn read<T>(&self, read: impl FnOnce(&World) -> T) -> StoreResult<T> {
-        Ok(read(&lock(&self.world)))
+        self.change(|world| Ok(read(world)))
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut World) -> StoreResult<T>) -> StoreResult<T> {
-        change(&mut lock(&self.world))
+        let fault = lock(&self.faults).pop_front();
+        match fault {
+            None | Some(Fault::Pass) => change(&mut lock(&self.world)),
+            Some(Fault::Before(error)) => Err(error),
+            Some(Fault::After(error)) => change(&mut lock(&self.world)).and(Err(error)),
+        }
     }
 }
 

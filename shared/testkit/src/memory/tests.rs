@@ -402,3 +402,25 @@ async fn keys_are_found_by_digest_and_a_node_is_registered_once() {
     let other = store.put_node(&node(3), &fixtures::write(0x51)).await;
     assert_eq!(other, Ok(Write::Refused(there)));
 }
+
+#[tokio::test]
+async fn a_lost_reply_leaves_the_write_and_a_failure_before_it_does_not() {
+    let store = fleet().await;
+    let (node, reservation) = key();
+    let before = present(&store);
+    let lost = || StoreError::Unavailable("told to fail".to_owned());
+    store.inject(&[
+        Fault::Before(StoreError::Throttled),
+        Fault::Pass,
+        Fault::After(lost()),
+    ]);
+    let command = release_of(manager(), 0x11, 0);
+    let failed = store.release(&node, &reservation, &command).await;
+    assert_eq!(failed, Err(StoreError::Throttled));
+    let read = store.load_reservation(&node, &reservation).await;
+    assert_eq!(read, Ok(Some(before.clone())));
+    let failed = store.release(&node, &reservation, &command).await;
+    assert_eq!(failed, Err(lost()));
+    assert_eq!(present(&store).version, before.version.next());
+    assert_eq!(released(&store, 0x11, 0).await, before.version.next());
+}

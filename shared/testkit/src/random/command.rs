@@ -123,7 +123,7 @@ pub fn placement(
         .filter(|(unit, slot)| slot.occupant.is_none() && sells(unit))
         .map(|(unit, _)| unit.clone())
         .collect();
-    let units = if rng.chance(70) && !fitting.is_empty() {
+    let units: BTreeSet<UnitId> = if rng.chance(70) && !fitting.is_empty() {
         rng.few_of(&fitting, 3).into_iter().collect()
     } else {
         let here: BTreeSet<UnitId> = slots.keys().cloned().collect();
@@ -136,7 +136,7 @@ pub fn placement(
         fixtures::STRANGER_ORG,
     ]);
     Vm {
-        id: id("vm-new"),
+        gpu_count: u32::try_from(units.len()).unwrap_or(u32::MAX),
         units,
         status: VmStatus::Running,
         created_at: now,
