@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dynamo::DynamoStore;
+use dynamo::{DynamoStore, Settings};
 use http_api::{HttpFunction, Service};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::Value;
@@ -32,7 +32,8 @@ pub type ProductionService = Service<DynamoStore, SystemClock, SystemIds>;
 /// A missing variable, or a store that cannot be reached.
 pub async fn store() -> Result<DynamoStore, Error> {
     crate::telemetry::init();
-    Ok(DynamoStore::connect(config::table()?).await?)
+    let settings = Settings { table: config::table()?, ..Settings::default() };
+    Ok(DynamoStore::connect(&settings).await?)
 }
 
 /// Starts an HTTP function's process up to its first call.

@@ -24,8 +24,10 @@ struct Record {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Images {
-    new_image: Option<Item>,
-    old_image: Option<Item>,
+    #[serde(default)]
+    new_image: Item,
+    #[serde(default)]
+    old_image: Item,
 }
 
 /// The function over these ports.
