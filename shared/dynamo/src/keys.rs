@@ -1,0 +1,270 @@
+//! Keys: the only place where the texts of primary and index keys are made and read.
+//!
+//! Ids never hold a `#`, so a `#` in a key always stands between two parts.
+
+use app::auth::KeyDigest;
+use domain::{GpuModelId, NodeId, OrgId, ReservationId, Version, VmId};
+
+/// Partition key of the table.
+pub(crate) const PK: &str = "PK";
+/// Sort key of the table.
+pub(crate) const SK: &str = "SK";
+/// Partition key of the index [`DUE_INDEX`].
+pub(crate) const DUE_PK: &str = "duePk";
+/// Sort key of the index [`DUE_INDEX`]: when the item is to be looked at.
+pub(crate) const DUE_AT: &str = "dueAt";
+/// Partition key of the index [`MARKET_INDEX`].
+pub(crate) const MARKET_PK: &str = "marketPk";
+/// Partition key of the index [`ORG_INDEX`].
+pub(crate) const ORG_PK: &str = "orgPk";
+
+/// The index of what is to be looked at, and when.
+pub(crate) const DUE_INDEX: &str = "due";
+/// The index of custodians that may have units of a model to sell.
+pub(crate) const MARKET_INDEX: &str = "market";
+/// The index of an org's VMs.
+pub(crate) const ORG_INDEX: &str = "org";
+
+/// Shards of [`DUE_INDEX`]: the ends of many terms may fall on one instant.
+pub(crate) const DUE_SHARDS: u64 = 16;
+/// Shards of each model in [`MARKET_INDEX`]: one model may be most of a fleet.
+pub(crate) const MARKET_SHARDS: u64 = 8;
+
+/// Sorts after every character of an id.
+const PAST_ALL_IDS: char = '~';
+/// Sorts before every character of an id.
+const BEFORE_ALL_IDS: char = '!';
+
+/// The primary key of an item.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// Partition key.
+    pub(crate) pk: String,
+    /// Sort key.
+    pub(crate) sk: String,
+}
+
+impl Key {
+    /// Of a node.
+    pub(crate) fn node(id: &NodeId) -> Self {
+        Self {
+            pk: format!("NODE#{id}"),
+            sk: "NODE".to_owned(),
+        }
+    }
+
+    /// Of a reservation.
+    pub(crate) fn reservation(node: &NodeId, id: &ReservationId) -> Self {
+        Self {
+            pk: format!("NODE#{node}"),
+            sk: format!("RES#{id}"),
+        }
+    }
+
+    /// Of a VM.
+    pub(crate) fn vm(id: &VmId) -> Self {
+        Self {
+            pk: format!("VM#{id}"),
+            sk: "VM".to_owned(),
+        }
+    }
+
+    /// Of an API key.
+    pub(crate) fn api_key(digest: &KeyDigest) -> Self {
+        Self {
+            pk: format!("KEY#{}", digest.as_str()),
+            sk: "KEY".to_owned(),
+        }
+    }
+
+    /// Of an audit record.
+    pub(crate) fn audit(id: &ReservationId, version: Version, beside: Option<&VmId>) -> Self {
+        let own = audit_version(version);
+        Self {
+            pk: audit_pk(id),
+            sk: match beside {
+                None => own,
+                Some(vm) => format!("{own}#VM#{vm}"),
+            },
+        }
+    }
+}
+
+/// What a primary key is the key of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// A node.
+    Node(NodeId),
+    /// A reservation of a node.
+    Reservation(NodeId, ReservationId),
+    /// A VM.
+    Vm(VmId),
+    /// An API key, by the digest of its secret.
+    ApiKey(String),
+    /// An audit record: of a reservation, a version, and a VM for one beside the version's own.
+    Audit(ReservationId, Version, Option<VmId>),
+}
+
+impl Subject {
+    /// Reads a primary key; `None` if it is the key of nothing.
+    pub(crate) fn parse(pk: &str, sk: &str) -> Option<Self> {
+        let (kind, id) = pk.split_once('#')?;
+        match (kind, sk) {
+            ("NODE", "NODE") => Some(Subject::Node(NodeId::parse(id).ok()?)),
+            ("NODE", _) => {
+                let reservation = ReservationId::parse(sk.strip_prefix("RES#")?).ok()?;
+                Some(Subject::Reservation(NodeId::parse(id).ok()?, reservation))
+            }
+            ("VM", "VM") => Some(Subject::Vm(VmId::parse(id).ok()?)),
+            ("KEY", "KEY") => Some(Subject::ApiKey(id.to_owned())),
+            ("AUDIT", _) => {
+                let reservation = ReservationId::parse(id).ok()?;
+                let (version, beside) = parse_audit(sk)?;
+                Some(Subject::Audit(reservation, version, beside))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn parse_audit(sk: &str) -> Option<(Version, Option<VmId>)> {
+    let rest = sk.strip_prefix("V#")?;
+    let (digits, beside) = match rest.split_once("#VM#") {
+        None => (rest, None),
+        Some((digits, vm)) => (digits, Some(VmId::parse(vm).ok()?)),
+    };
+    let decimal = digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit());
+    let version = Version::stored(digits.parse().ok().filter(|_| decimal)?)?;
+    Some((version, beside))
+}
+
+/// Partition key of a node and its reservations.
+pub(crate) fn node_pk(id: &NodeId) -> String {
+    format!("NODE#{id}")
+}
+
+/// Partition key of a reservation's audit trail.
+pub(crate) fn audit_pk(id: &ReservationId) -> String {
+    format!("AUDIT#{id}")
+}
+
+/// Sort key of the record of a version: of one width, so that texts sort as versions do, and before
+/// the records beside it.
+pub(crate) fn audit_version(version: Version) -> String {
+    format!("V#{:020}", version.get())
+}
+
+/// First and last sort key of a node's reservations after `after`.
+pub(crate) fn reservations_after(after: Option<&ReservationId>) -> (String, String) {
+    range("RES#", after.map(ReservationId::as_str))
+}
+
+/// First and last partition key of VMs after `after`: the sort key of [`ORG_INDEX`].
+pub(crate) fn vms_after(after: Option<&VmId>) -> (String, String) {
+    range("VM#", after.map(VmId::as_str))
+}
+
+fn range(prefix: &str, after: Option<&str>) -> (String, String) {
+    let from = match after {
+        None => prefix.to_owned(),
+        Some(after) => format!("{prefix}{after}{BEFORE_ALL_IDS}"),
+    };
+    (from, format!("{prefix}{PAST_ALL_IDS}"))
+}
+
+/// Partition key of [`DUE_INDEX`] for a reservation.
+pub(crate) fn due_pk(id: &ReservationId) -> String {
+    format!("DUE#{}", shard(id.as_str(), DUE_SHARDS))
+}
+
+/// Partition key of [`MARKET_INDEX`] for a node of this model and its reservations.
+pub(crate) fn market_pk(model: &GpuModelId, node: &NodeId) -> String {
+    market_shard_pk(model, shard(node.as_str(), MARKET_SHARDS))
+}
+
+/// Partition key of a shard of [`MARKET_INDEX`].
+pub(crate) fn market_shard_pk(model: &GpuModelId, shard: u64) -> String {
+    format!("MARKET#{model}#{shard}")
+}
+
+/// Partition key of [`ORG_INDEX`] for the VMs of an org.
+pub(crate) fn org_pk(org: &OrgId) -> String {
+    format!("ORG#{org}#VM")
+}
+
+/// The shard of an id: FNV-1a, because it must be the same in every build for ever.
+pub(crate) fn shard(id: &str, shards: u64) -> u64 {
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    (hash ^ (hash >> 32)) % shards
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ID: &str = "[A-Za-z0-9._:-]{1,128}";
+
+    proptest! {
+        #[test]
+        fn every_key_reads_back_as_what_it_was_made_of(
+            a in ID, b in ID, version in 1_u64.., beside in proptest::option::of(ID),
+        ) {
+            let version = Version::stored(version).unwrap();
+            let beside = beside.map(|vm| VmId::parse(&vm).unwrap());
+            let node = NodeId::parse(&a).unwrap();
+            let reservation = ReservationId::parse(&b).unwrap();
+            let vm = VmId::parse(&a).unwrap();
+            let audit = Key::audit(&reservation, version, beside.as_ref());
+            let cases = [
+                (Key::node(&node), Subject::Node(node.clone())),
+                (
+                    Key::reservation(&node, &reservation),
+                    Subject::Reservation(node.clone(), reservation.clone()),
+                ),
+                (Key::vm(&vm), Subject::Vm(vm.clone())),
+                (audit, Subject::Audit(reservation.clone(), version, beside)),
+            ];
+            for (key, subject) in cases {
+                prop_assert_eq!(Subject::parse(&key.pk, &key.sk), Some(subject));
+            }
+        }
+
+        #[test]
+        fn a_range_starts_right_after_the_id_it_names(a in ID, b in ID) {
+            let (from, to) = reservations_after(Some(&ReservationId::parse(&a).unwrap()));
+            let other = Key::reservation(
+                &NodeId::parse("n").unwrap(),
+                &ReservationId::parse(&b).unwrap(),
+            );
+            prop_assert_eq!(b > a, from <= other.sk && other.sk <= to);
+        }
+
+        #[test]
+        fn audit_keys_sort_as_the_chain_runs(v in 1_u64..u64::MAX, vm in ID) {
+            let id = ReservationId::parse("r").unwrap();
+            let own = Key::audit(&id, Version::stored(v).unwrap(), None).sk;
+            let vm = VmId::parse(&vm).unwrap();
+            let beside = Key::audit(&id, Version::stored(v).unwrap(), Some(&vm)).sk;
+            let next = Key::audit(&id, Version::stored(v + 1).unwrap(), None).sk;
+            prop_assert!(own < beside && beside < next);
+        }
+    }
+
+    #[test]
+    fn keys_of_nothing_are_not_read() {
+        for (pk, sk) in [
+            ("NODE#n", "VM"),
+            ("NODE#", "NODE"),
+            ("VM#a#b", "VM"),
+            ("AUDIT#r", "V#1"),
+            ("AUDIT#r", "V#00000000000000000000"),
+            ("X#r", "X"),
+            ("", ""),
+        ] {
+            assert_eq!(Subject::parse(pk, sk), None, "{pk} {sk}");
+        }
+    }
+}

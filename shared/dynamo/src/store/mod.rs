@@ -1,0 +1,120 @@
+//! The store: every port over one table.
+
+mod audit;
+mod key;
+mod market;
+mod node;
+mod place;
+mod read;
+mod reservation;
+mod rules;
+mod settle;
+mod vm;
+mod write;
+
+use std::time::Duration;
+
+use app::ports::StoreResult;
+use aws_config::BehaviorVersion;
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::Region;
+
+use crate::keys::Key;
+use crate::retry::TOTAL_MAX;
+
+/// Tries of one request by the SDK, for throttling, time-outs and faults of the store.
+const SDK_TRIES_MAX: u32 = 3;
+/// Longest first pause between two of them.
+const SDK_PAUSE: Duration = Duration::from_millis(25);
+/// Longest pause between two of them.
+const SDK_PAUSE_MAX: Duration = Duration::from_millis(200);
+/// Longest time for one try.
+const TRY_MAX: Duration = Duration::from_millis(900);
+/// Longest time for a connection to be made.
+const CONNECT_MAX: Duration = Duration::from_millis(800);
+
+/// Where the table is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// The table's name.
+    pub table: String,
+    /// The store's address; `None` takes the environment's.
+    pub endpoint: Option<String>,
+    /// The region; `None` takes the environment's.
+    pub region: Option<String>,
+}
+
+/// The store over a DynamoDB table. Its clones share one connection pool.
+#[derive(Debug, Clone)]
+pub struct DynamoStore {
+    client: Client,
+    table: String,
+}
+
+impl DynamoStore {
+    /// A store over this table.
+    #[must_use]
+    pub fn new(client: Client, table: impl Into<String>) -> Self {
+        Self {
+            client,
+            table: table.into(),
+        }
+    }
+
+    /// A store with the product's bounds on time and tries, its connection open.
+    ///
+    /// # Errors
+    /// [`app::StoreError`] if the table does not answer.
+    pub async fn connect(settings: &Settings) -> StoreResult<Self> {
+        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .retry_config(retries())
+            .timeout_config(timeouts());
+        if let Some(endpoint) = &settings.endpoint {
+            loader = loader.endpoint_url(endpoint);
+        }
+        if let Some(region) = &settings.region {
+            loader = loader.region(Region::new(region.clone()));
+        }
+        let store = Self::new(Client::new(&loader.load().await), &settings.table);
+        // One cheap read, so that name, TLS and credentials are there before the first request.
+        let nothing = Key {
+            pk: "WARM".to_owned(),
+            sk: "WARM".to_owned(),
+        };
+        store.get(&nothing).await?;
+        Ok(store)
+    }
+
+    /// The client, for what is not the store's business: the table's stream, tests.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+}
+
+/// The product's bounds on the SDK's own tries.
+#[must_use]
+pub fn retries() -> RetryConfig {
+    RetryConfig::standard()
+        .with_max_attempts(SDK_TRIES_MAX)
+        .with_initial_backoff(SDK_PAUSE)
+        .with_max_backoff(SDK_PAUSE_MAX)
+}
+
+/// The product's bounds on time.
+#[must_use]
+pub fn timeouts() -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .connect_timeout(CONNECT_MAX)
+        .operation_attempt_timeout(TRY_MAX)
+        .operation_timeout(TOTAL_MAX)
+        .build()
+}

@@ -1,0 +1,108 @@
+//! Placing a VM: one transaction over the VM and the custodian of its units.
+
+use app::ports::{Commit, Custodian, PlaceVm, StoreResult};
+use domain::stamp::{ActionKind, Stamp};
+use domain::{Status, Tier, Vm};
+
+use super::DynamoStore;
+use super::node::if_absent;
+use super::rules;
+use super::settle::landed_on;
+use super::write::{Part, Transacted};
+use crate::expr::{Expression, Finished, absent, contains, not, present};
+use crate::item::slots::{ARRIVED, SLOTS, occupant};
+use crate::item::{node, reservation, vm};
+use crate::keys::Key;
+
+impl PlaceVm for DynamoStore {
+    async fn place(&self, vm: &Vm, custodian: &Custodian, stamp: &Stamp) -> StoreResult<Commit> {
+        if vm.units.is_empty() {
+            return Ok(Commit::Lost);
+        }
+        let (key, seat) = match custodian {
+            Custodian::Pool => (Key::node(&vm.node), in_pool(vm, stamp)?),
+            Custodian::Reservation(id) => {
+                (Key::reservation(&vm.node, id), in_reservation(vm, stamp)?)
+            }
+        };
+        let parts = vec![
+            Part::Put(vm::encode(vm, &stamp.write), if_absent()?),
+            Part::Update(key, seat),
+        ];
+        match self.transact(&stamp.write, parts).await? {
+            Transacted::Done => Ok(Commit::Done),
+            Transacted::Refused(items) => {
+                let mut items = items.iter().map(Option::as_ref);
+                let there = items.next().flatten();
+                let placed = there.is_some_and(|item| vm::written_by(item, &stamp.write));
+                let seated = items.next().flatten();
+                if placed || landed_on(custodian, seated, &stamp.write)? {
+                    Ok(Commit::Done)
+                } else {
+                    Ok(Commit::Lost)
+                }
+            }
+        }
+    }
+}
+
+/// [`domain::reservation::place::place`] as one expression.
+pub(super) fn in_reservation(vm: &Vm, stamp: &Stamp) -> StoreResult<Finished> {
+    let mut e = Expression::default();
+    let clauses = [
+        rules::kind(&mut e, reservation::KIND),
+        rules::not_own(&mut e, &stamp.write),
+        rules::has_status(&mut e, Status::Active),
+    ];
+    let term = rules::in_term(&mut e, stamp.now);
+    clauses
+        .into_iter()
+        .chain(term)
+        .for_each(|clause| e.require(clause));
+    if vm.tier != Tier::Spot {
+        let audience = e.path(&[reservation::AUDIENCE]);
+        let org = e.text(vm.org.as_str());
+        e.require(contains(&audience, &org));
+    }
+    let released = e.path(&[reservation::RELEASED]);
+    for unit in &vm.units {
+        let alias = e.text(unit.as_str());
+        let offered = contains(&released, &alias);
+        e.require(if vm.tier == Tier::Spot {
+            offered
+        } else {
+            not(offered)
+        });
+    }
+    seat(&mut e, vm, stamp);
+    let action = stamp.action(ActionKind::Place, &vm.units, Some(&vm.id));
+    rules::acted(&mut e, &action);
+    e.finish()
+}
+
+/// [`domain::Node::place`] as one expression.
+pub(super) fn in_pool(vm: &Vm, stamp: &Stamp) -> StoreResult<Finished> {
+    let mut e = Expression::default();
+    let clauses = [
+        rules::kind(&mut e, node::KIND),
+        rules::not_own(&mut e, &stamp.write),
+    ];
+    clauses.into_iter().for_each(|clause| e.require(clause));
+    seat(&mut e, vm, stamp);
+    e.finish()
+}
+
+/// Needs every unit here and empty, and seats the VM.
+fn seat(e: &mut Expression, vm: &Vm, stamp: &Stamp) {
+    let next = rules::stamped(e, stamp);
+    let value = e.value(occupant(&vm.id, vm.tier, &vm.org, None));
+    for unit in &vm.units {
+        let slot = e.path(&[SLOTS, unit.as_str()]);
+        let there = rules::occupant_path(e, unit);
+        let arrived = e.path(&[SLOTS, unit.as_str(), ARRIVED]);
+        e.require(present(&slot));
+        e.require(absent(&there));
+        e.set(&there, &value);
+        e.set(&arrived, &next);
+    }
+}

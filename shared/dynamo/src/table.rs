@@ -1,0 +1,92 @@
+//! The table: its keys, indexes and stream, for engines that a process starts by itself. In the
+//! cloud the template makes it.
+
+use app::StoreError;
+use app::ports::StoreResult;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::BuildError;
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
+    ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType,
+};
+
+use crate::error::store_error;
+use crate::keys::{DUE_AT, DUE_INDEX, DUE_PK, MARKET_INDEX, MARKET_PK, ORG_INDEX, ORG_PK, PK, SK};
+
+/// Makes the table if it is not there: on-demand, three indexes of keys alone, a stream of both
+/// images.
+///
+/// # Errors
+/// [`StoreError`] if the store cannot be reached or refuses.
+pub async fn create(client: &Client, name: &str) -> StoreResult<()> {
+    let attributes = [PK, SK, DUE_PK, DUE_AT, MARKET_PK, ORG_PK];
+    let attributes: Result<Vec<_>, BuildError> = attributes.into_iter().map(text).collect();
+    let indexes = [
+        index(DUE_INDEX, DUE_PK, DUE_AT),
+        index(MARKET_INDEX, MARKET_PK, PK),
+        index(ORG_INDEX, ORG_PK, PK),
+    ];
+    let indexes: Result<Vec<_>, BuildError> = indexes.into_iter().collect();
+    let stream = StreamSpecification::builder()
+        .stream_enabled(true)
+        .stream_view_type(StreamViewType::NewAndOldImages)
+        .build();
+    let made = client
+        .create_table()
+        .table_name(name)
+        .billing_mode(BillingMode::PayPerRequest)
+        .set_attribute_definitions(Some(attributes.map_err(unbuilt)?))
+        .set_key_schema(Some(key_schema(PK, SK).map_err(unbuilt)?))
+        .set_global_secondary_indexes(Some(indexes.map_err(unbuilt)?))
+        .stream_specification(stream.map_err(unbuilt)?)
+        .send()
+        .await;
+    match made {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let there = error
+                .as_service_error()
+                .is_some_and(|e| e.is_resource_in_use_exception());
+            if there {
+                Ok(())
+            } else {
+                Err(store_error(&error))
+            }
+        }
+    }
+}
+
+fn text(name: &str) -> Result<AttributeDefinition, BuildError> {
+    AttributeDefinition::builder()
+        .attribute_name(name)
+        .attribute_type(ScalarAttributeType::S)
+        .build()
+}
+
+fn key_schema(partition: &str, sort: &str) -> Result<Vec<KeySchemaElement>, BuildError> {
+    let element = |name: &str, kind: KeyType| {
+        KeySchemaElement::builder()
+            .attribute_name(name)
+            .key_type(kind)
+            .build()
+    };
+    Ok(vec![
+        element(partition, KeyType::Hash)?,
+        element(sort, KeyType::Range)?,
+    ])
+}
+
+fn index(name: &str, partition: &str, sort: &str) -> Result<GlobalSecondaryIndex, BuildError> {
+    let keys_only = Projection::builder()
+        .projection_type(ProjectionType::KeysOnly)
+        .build();
+    GlobalSecondaryIndex::builder()
+        .index_name(name)
+        .set_key_schema(Some(key_schema(partition, sort)?))
+        .projection(keys_only)
+        .build()
+}
+
+fn unbuilt(error: BuildError) -> StoreError {
+    StoreError::Corrupt(format!("a request could not be built: {error}"))
+}

@@ -1,0 +1,122 @@
+//! The embedded engine behind the real store, in the test's own process: the store speaks HTTP to it
+//! over a [`Wire`] that counts, measures and fails as a test asks.
+
+mod wire;
+
+use std::path::Path;
+
+use app::ports::StoreResult;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::{Client, Config};
+use dynamo::DynamoStore;
+use dynoxide::Database;
+use std::time::Duration;
+
+pub use wire::{Call, Fault, Wire};
+
+/// The name of the table.
+pub const TABLE: &str = "relet";
+
+/// A running engine with the product's table. It stops when dropped.
+#[derive(Debug)]
+pub struct Engine {
+    endpoint: String,
+    wire: Wire,
+    store: DynamoStore,
+    server: tokio::task::JoinHandle<()>,
+}
+
+impl Engine {
+    /// Starts one that holds its data in memory.
+    ///
+    /// # Panics
+    /// If it cannot start: then no test can run.
+    pub async fn start() -> Self {
+        let database = Database::memory();
+        Self::serve(database.unwrap_or_else(|error| unreachable!("no engine: {error}"))).await
+    }
+
+    /// Starts one that holds its data in this file.
+    ///
+    /// # Panics
+    /// If it cannot start: then no test can run.
+    pub async fn at(path: &Path) -> Self {
+        let database = Database::new(&path.to_string_lossy());
+        Self::serve(database.unwrap_or_else(|error| unreachable!("no engine: {error}"))).await
+    }
+
+    async fn serve(database: Database) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.unwrap_or_else(|error| unreachable!("no port: {error}"));
+        let address = listener.local_addr();
+        let address = address.unwrap_or_else(|error| unreachable!("no address: {error}"));
+        let server = tokio::spawn(dynoxide::server::serve_on(listener, database));
+        let endpoint = format!("http://{address}");
+        let wire = Wire::default();
+        let client = client(&endpoint, &wire);
+        let made: StoreResult<()> = dynamo::table::create(&client, TABLE).await;
+        made.unwrap_or_else(|error| unreachable!("no table: {error}"));
+        Self {
+            store: DynamoStore::new(client, TABLE),
+            endpoint,
+            wire,
+            server,
+        }
+    }
+
+    /// The store over it.
+    #[must_use]
+    pub fn store(&self) -> DynamoStore {
+        self.store.clone()
+    }
+
+    /// A plain client of it.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        self.store.client()
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// The wire between [`Engine::store`] and the engine.
+    #[must_use]
+    pub fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
+    /// Another store over the same table, whose wire has no faults: another actor.
+    #[must_use]
+    pub fn another_store(&self) -> DynamoStore {
+        DynamoStore::new(client(&self.endpoint, &Wire::default()), TABLE)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+/// A client with the product's tries. Its time-outs are long: a slow machine is no failure.
+fn client(endpoint: &str, wire: &Wire) -> Client {
+    let patient = TimeoutConfig::builder()
+        .operation_attempt_timeout(Duration::from_secs(20))
+        .build();
+    let retries: RetryConfig = dynamo::retries();
+    let config = Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .endpoint_url(endpoint)
+        .region(Region::new("local"))
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .retry_config(retries)
+        .timeout_config(patient)
+        .http_client(wire.clone())
+        .build();
+    Client::from_conf(config)
+}
