@@ -213,8 +213,8 @@ async fn record(
     Ok(())
 }
 
-/// The hash to link the first record of a version to. Waits, by failing, for a record that is on its
-/// way; puts an explicit gap in the place of one that will never come.
+/// The hash to link the first record of a version to. Waits, by failing, for a record that is on
+/// its way; puts an explicit gap in the place of one that will never come.
 async fn predecessor(
     store: &(impl ReadAudit + PutAudit),
     now: Timestamp,

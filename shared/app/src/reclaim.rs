@@ -21,8 +21,9 @@ pub struct Reclaimed {
 /// Reclaims units: condemns the spot VMs on them and leaves the others running.
 ///
 /// # Errors
-/// The refusals of [`reservation::reclaim`]; the store's failures. [`Error::Unavailable`] also where
-/// the reply to the write was lost and the list of victims with it: the reclaim itself has landed.
+/// The refusals of [`reservation::reclaim`]; the store's failures. [`Error::Unavailable`] also
+/// where the reply to the write was lost and the list of victims with it: the reclaim itself has
+/// landed.
 pub async fn reclaim(
     store: &impl ReclaimUnits,
     clock: &impl Clock,

@@ -68,8 +68,8 @@ impl<T: LoadNode + LoadReservations + FindMarket + PlaceVm> PlaceStore for T {}
 /// [`domain::limits::PLACEMENT_TRIES_MAX`] in all.
 ///
 /// # Errors
-/// [`Refusal::InsufficientCapacity`] if nothing fits; not found for a reservation the caller may not
-/// see; the store's failures.
+/// [`Refusal::InsufficientCapacity`] if nothing fits; not found for a reservation the caller may
+/// not see; the store's failures.
 pub async fn create(
     store: &impl PlaceStore,
     clock: &impl Clock,

@@ -1,5 +1,5 @@
-//! The audit trail: one record for every version of a reservation, and one for every VM it condemns,
-//! each linked to the one before by its hash.
+//! The audit trail: one record for every version of a reservation, and one for every VM it
+//! condemns, each linked to the one before by its hash.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -185,7 +185,8 @@ pub fn occupants(slots: &Slots) -> impl Iterator<Item = (&UnitId, &Occupant)> {
 /// Hands slots to another custodian by the change that makes its version `arrived`.
 ///
 /// Whoever the old custodian had condemned carries that along as [`Dying`]: once condemned, always
-/// condemned. `by` is the reservation that the sentence is booked on, where a slot does not say yet.
+/// condemned. `by` is the reservation that the sentence is booked on, where a slot does not say
+/// yet.
 #[must_use]
 pub fn hand_over(slots: &Slots, offer: Offer<'_>, by: &ReservationId, arrived: Version) -> Slots {
     let sentenced = condemned(slots, offer);

@@ -1,5 +1,5 @@
-//! Requests, read strictly: what is unknown, twice, of the wrong type or past a limit is refused and
-//! named, so that a mistyped field never changes what a call does.
+//! Requests, read strictly: what is unknown, twice, of the wrong type or past a limit is refused
+//! and named, so that a mistyped field never changes what a call does.
 
 use std::collections::{BTreeMap, BTreeSet};
 

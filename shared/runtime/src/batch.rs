@@ -21,8 +21,8 @@ pub fn records(mut event: Value) -> Result<Vec<Value>, FunctionError> {
     }
 }
 
-/// The id of a record at a place inside it. Never empty: the service reads an empty one as a failure
-/// of the whole batch.
+/// The id of a record at a place inside it. Never empty: the service reads an empty one as a
+/// failure of the whole batch.
 ///
 /// # Errors
 /// [`FunctionError`] if it is missing: then only the whole batch can be failed.

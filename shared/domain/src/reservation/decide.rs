@@ -20,8 +20,8 @@ use crate::version::Version;
 ///
 /// # Errors
 /// [`Refusal::NotFound`] for a caller that may not manage the reservation, then a version that does
-/// not match, a reservation that is not active at the command's instant, units that are not its own,
-/// and units on which a condemned VM is still stopping.
+/// not match, a reservation that is not active at the command's instant, units that are not its
+/// own, and units on which a condemned VM is still stopping.
 pub fn release(reservation: &Reservation, command: &Release) -> Result<Reservation, Refusal> {
     manager(reservation, &command.stamp)?;
     expected(reservation, command.expected)?;
@@ -50,8 +50,8 @@ pub fn release(reservation: &Reservation, command: &Release) -> Result<Reservati
 /// Takes units back. The spot VMs on them are condemned by that alone.
 ///
 /// # Errors
-/// As [`release`], save that nothing is draining here, and that the node's owner and an operator may
-/// also reclaim while the reservation needs review.
+/// As [`release`], save that nothing is draining here, and that the node's owner and an operator
+/// may also reclaim while the reservation needs review.
 pub fn reclaim(reservation: &Reservation, command: &Reclaim) -> Result<Reservation, Refusal> {
     let relation = manager(reservation, &command.stamp)?;
     expected(reservation, command.expected)?;
