@@ -33,8 +33,18 @@ pub async fn load(
     store: &(impl LoadNode + LoadReservations),
     id: &NodeId,
 ) -> StoreResult<Option<NodeView>> {
+    load_if(store, id, |_| true).await
+}
+
+/// The same for a node that passes `visible`. One that does not costs what an absent one costs, so
+/// that the two cannot be told apart.
+async fn load_if(
+    store: &(impl LoadNode + LoadReservations),
+    id: &NodeId,
+    visible: impl Fn(&Node) -> bool + Send,
+) -> StoreResult<Option<NodeView>> {
     for _ in 0..READS_MAX {
-        let Some(node) = store.load_node(id).await? else {
+        let Some(node) = store.load_node(id).await?.filter(&visible) else {
             return Ok(None);
         };
         let ids: BTreeSet<ReservationId> = node.holding().cloned().collect();
@@ -120,9 +130,8 @@ pub async fn get(
     context: &Context,
     id: &NodeId,
 ) -> Result<NodeView, Error> {
-    let view = load(store, id).await?;
-    let visible = view.filter(|view| view.node.may_manage(context.caller()));
-    visible.ok_or_else(Error::not_found)
+    let view = load_if(store, id, |node| node.may_manage(context.caller())).await?;
+    view.ok_or_else(Error::not_found)
 }
 
 /// A VM that the node's agent is to stop.

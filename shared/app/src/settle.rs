@@ -6,8 +6,9 @@ use domain::reservation::place::{evicted_by, seats};
 use domain::slot::condemned;
 use domain::stamp::Stamp;
 use domain::vm::{Sentence, Vm};
-use domain::{Refusal, ReservationId, UnitId, VmId, VmStatus};
+use domain::{Refusal, ReservationId, Status, Tier, Timestamp, UnitId, VmId, VmStatus};
 
+use crate::auth::Permission;
 use crate::context::{Context, system_stamp};
 use crate::end::RACES_MAX;
 use crate::error::{Error, Internal};
@@ -64,9 +65,14 @@ pub async fn stop(
 ) -> Result<Vm, Error> {
     for _ in 0..RACES_MAX {
         let vm = store.load_vm(id).await?.ok_or_else(Error::not_found)?;
+        let own = right_by_org(&vm, context);
+        if own.is_none() && !context.principal.may(Permission::ReservationCapacity) {
+            return Err(Error::not_found());
+        }
         let view = view_of(store, &vm).await?;
         let now = clock.now();
-        let why = right_to_stop(&vm, &view, context, now).ok_or_else(Error::not_found)?;
+        let why = own.or_else(|| right_by_capacity(&vm, &view, context, now));
+        let why = why.ok_or_else(Error::not_found)?;
         if vm.status != VmStatus::Running {
             return Ok(vm);
         }
@@ -99,31 +105,44 @@ pub async fn stop(
     Err(lost(id))
 }
 
-/// Why this caller may stop the VM, in a sentence; `None` if it may not.
-fn right_to_stop(
+/// Why this caller may stop the VM as its owner or as an operator, in a sentence.
+fn right_by_org(vm: &Vm, context: &Context) -> Option<&'static str> {
+    let caller = context.caller();
+    if !context.principal.may(Permission::VmsWrite) {
+        return None;
+    }
+    if caller.org == vm.org {
+        return Some("stopped by its own org");
+    }
+    caller
+        .operator
+        .then_some("stopped by an operator of the platform")
+}
+
+/// Why this caller may stop the VM for the sake of the capacity under it, in a sentence.
+///
+/// A managing org may stop spot VMs on its units. The node's owner may do so as well, and may stop
+/// any VM on units that no reservation holds: workloads that outlive an ended reservation are the
+/// owner's to terminate. What a tenant placed on reserved units is nobody's but the tenant's.
+fn right_by_capacity(
     vm: &Vm,
     view: &NodeView,
     context: &Context,
-    now: domain::Timestamp,
+    now: Timestamp,
 ) -> Option<&'static str> {
-    let caller = context.caller();
-    let writes = context.principal.may(crate::auth::Permission::VmsWrite);
-    if writes && caller.org == vm.org {
-        return Some("stopped by its own org");
+    let org = &context.caller().org;
+    let mut under = view
+        .holding
+        .iter()
+        .filter(|r| seats(&r.slots, &vm.id).is_some())
+        .peekable();
+    let in_pool = under.peek().is_none();
+    let spot = vm.tier == Tier::Spot;
+    if *org == view.node.owner && (spot || in_pool) {
+        return Some("stopped by the owner of its node");
     }
-    if writes && caller.operator {
-        return Some("stopped by an operator of the platform");
-    }
-    let capacity = context
-        .principal
-        .may(crate::auth::Permission::ReservationCapacity);
-    let manages = view.holding.iter().any(|r| {
-        r.managers.contains(&caller.org)
-            && r.status_at(now) == domain::Status::Active
-            && seats(&r.slots, &vm.id).is_some()
-    });
-    let spot = vm.tier == domain::Tier::Spot;
-    (capacity && manages && spot).then_some("stopped by an org that manages its units")
+    let manages = under.any(|r| r.managers.contains(org) && r.status_at(now) == Status::Active);
+    (spot && manages).then_some("stopped by an org that manages its units")
 }
 
 /// Confirms that a VM's machine has stopped it, for the node's agent: its units are free from then
