@@ -32,7 +32,10 @@ pub type ProductionService = Service<DynamoStore, SystemClock, SystemIds>;
 /// A missing variable, or a store that cannot be reached.
 pub async fn store() -> Result<DynamoStore, Error> {
     crate::telemetry::init();
-    let settings = Settings { table: config::table()?, ..Settings::default() };
+    let settings = Settings {
+        table: config::table()?,
+        ..Settings::default()
+    };
     Ok(DynamoStore::connect(&settings).await?)
 }
 
