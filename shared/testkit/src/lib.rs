@@ -6,12 +6,17 @@ pub mod clock;
 pub mod doubles;
 #[cfg(feature = "engine")]
 pub mod engine;
+pub mod events;
 pub mod fixtures;
 pub mod memory;
 pub mod random;
 #[cfg(feature = "runtime-api")]
 pub mod runtime_api;
+#[cfg(feature = "runtime-api")]
+pub mod services;
 mod store;
+#[cfg(feature = "engine")]
+pub mod stream;
 
 pub use clock::{SeededIds, TestClock};
 pub use doubles::{RecordingOrders, ScriptedController, Step};
