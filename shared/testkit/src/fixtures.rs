@@ -191,8 +191,13 @@ pub fn reserve_command(numbers: impl IntoIterator<Item = usize>) -> Reserve {
 /// The reservation of these units of `node`, active, and the node after it.
 #[must_use]
 pub fn reserved(node: &Node, numbers: impl IntoIterator<Item = usize>) -> (Reservation, Node) {
-    reserve(node, &reserve_command(numbers))
-        .unwrap_or_else(|refusal| unreachable!("the units are free: {refusal}"))
+    reserve_with(node, &reserve_command(numbers))
+}
+
+/// As [`reserved`], by a command that a test has changed.
+#[must_use]
+pub fn reserve_with(node: &Node, command: &Reserve) -> (Reservation, Node) {
+    reserve(node, command).unwrap_or_else(|refusal| unreachable!("the units are free: {refusal}"))
 }
 
 /// A running VM of `org` on these units of the node, placed in the pool as far as it knows.

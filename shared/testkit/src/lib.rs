@@ -14,6 +14,8 @@ pub mod random;
 pub mod runtime_api;
 #[cfg(feature = "runtime-api")]
 pub mod services;
+#[cfg(feature = "engine")]
+pub mod stage;
 mod store;
 #[cfg(feature = "engine")]
 pub mod stream;
