@@ -1,1 +1,40 @@
-fn main() {}
+#![doc = include_str!("../README.md")]
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use relet::cli::{Cli, Command, one_line};
+use relet::failure::Failure;
+use relet::output::Output;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => return failed(&Failure::Start(one_line(&error))),
+        // Help and version are asked for, and are no failure.
+        Err(text) => text.exit(),
+    };
+    let mut output = Output::default();
+    let outcome = match cli.command() {
+        Command::Serve(args) => {
+            relet::logs::to_stderr("info");
+            relet::serve::serve(&args.options(), &mut output).await
+        }
+        Command::Demo => {
+            relet::logs::to_stderr("error");
+            relet::demo::demo(&mut output).await
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(&failure),
+    }
+}
+
+fn failed(failure: &Failure) -> ExitCode {
+    use std::io::Write as _;
+    // Nothing is left to do if nobody reads it.
+    let _ = writeln!(std::io::stderr(), "relet: {failure}");
+    ExitCode::from(failure.exit_code())
+}

@@ -1,0 +1,281 @@
+//! The host: which process is behind which VM, and how one is stopped for good.
+//!
+//! Everything about a process is written down before it begins, so the platform may be killed at any
+//! moment: the one after it finds every process that still runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::{ReservationId, UnitId, Version, VmId};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::process::{Group, Running, start};
+use crate::data::Data;
+
+/// The folder of the notes, one for each process.
+const NOTES: &str = "vms";
+/// A process that ended by itself is started again no sooner than this after its last start.
+const RESTART_AFTER: Duration = Duration::from_secs(5);
+/// How often a stop that is waited for is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What runs behind a VM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VmProgram {
+    /// A shell command; `None` for one that does nothing until it is stopped.
+    pub command: Option<String>,
+    /// How long it may take to end after SIGTERM, before SIGKILL.
+    pub grace: Duration,
+}
+
+/// What is left of a VM on this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// No process: it is gone for good, and none will be started for it.
+    Nothing,
+    /// Its process has been told to stop and still runs.
+    Stopping,
+}
+
+/// An order that is older than one that was followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StaleOrder;
+
+/// What is written down of a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
+    units: BTreeSet<UnitId>,
+    group: Group,
+}
+
+#[derive(Debug)]
+struct Process {
+    note: Note,
+    /// Where this very platform started it.
+    running: Option<Running>,
+    started: Instant,
+    /// When SIGTERM was sent, once it was.
+    told: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Vms {
+    processes: BTreeMap<VmId, Process>,
+    /// VMs that were told to stop: none of them is ever started again.
+    stopped: BTreeSet<VmId>,
+    /// The newest order for each VM by the reservation that condemned it.
+    orders: BTreeMap<(VmId, Option<ReservationId>), Version>,
+}
+
+/// The processes of this host.
+#[derive(Debug)]
+pub struct Host {
+    data: Arc<Data>,
+    program: VmProgram,
+    vms: Mutex<Vms>,
+}
+
+impl Host {
+    /// Takes over the processes that an earlier platform on the same folder left running.
+    ///
+    /// # Errors
+    /// As the file system has it.
+    pub fn new(data: Arc<Data>, program: VmProgram) -> io::Result<Self> {
+        let mut vms = Vms::default();
+        for name in data.names(NOTES)? {
+            let id = name
+                .strip_prefix(NOTES)
+                .and_then(|name| name.strip_prefix('/'));
+            let id: Option<VmId> = id
+                .and_then(|name| name.strip_suffix(".json"))
+                .and_then(|name| name.parse().ok());
+            let note = data.read(&name)?;
+            let note: Option<Note> = note.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let (Some(vm), Some(note)) = (id, note) else {
+                tracing::warn!(name, "not a note of a VM's process; left alone");
+                continue;
+            };
+            tracing::info!(%vm, pid = note.group.pid, alive = note.group.is_alive(), "VM found");
+            let process = Process {
+                note,
+                running: None,
+                started: Instant::now(),
+                told: None,
+            };
+            vms.processes.insert(vm, process);
+        }
+        Ok(Self {
+            data,
+            program,
+            vms: Mutex::new(vms),
+        })
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vms> {
+        self.vms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees to it that a process runs behind a VM on these units, unless it was told to stop.
+    ///
+    /// # Errors
+    /// As the system has it.
+    pub fn start(&self, vm: &VmId, units: &BTreeSet<UnitId>) -> io::Result<()> {
+        let mut vms = self.locked();
+        if vms.stopped.contains(vm) {
+            return Ok(());
+        }
+        if let Some(process) = vms.processes.get(vm) {
+            if process.note.group.is_alive() || process.started.elapsed() < RESTART_AFTER {
+                return Ok(());
+            }
+            tracing::warn!(%vm, "its process ended by itself and is started again");
+        }
+        // What runs in a platform without a folder must not outlive it: nobody could find it again.
+        let with_input = !self.data.is_lasting();
+        let idle = if with_input {
+            "exec cat"
+        } else {
+            "exec sleep infinity"
+        };
+        let command = self.program.command.as_deref().unwrap_or(idle);
+        let unit_ids: Vec<&str> = units.iter().map(UnitId::as_str).collect();
+        let unit_ids = unit_ids.join(",");
+        let env = [("RELET_VM_ID", vm.as_str()), ("RELET_UNIT_IDS", &*unit_ids)];
+        let gated = start(command, &env, with_input)?;
+        let note = Note {
+            units: units.clone(),
+            group: gated.group.clone(),
+        };
+        self.data.write(&note_of(vm), &serde_json::to_vec(&note)?)?;
+        let running = gated.let_go(with_input)?;
+        tracing::info!(%vm, pid = note.group.pid, unit_ids, "VM started");
+        let process = Process {
+            note,
+            running: Some(running),
+            started: Instant::now(),
+            told: None,
+        };
+        vms.processes.insert(vm.clone(), process);
+        Ok(())
+    }
+
+    /// Stops a VM's process: SIGTERM at first, SIGKILL once the grace is over. To be called again
+    /// until nothing is left.
+    pub fn stop(&self, vm: &VmId) -> Left {
+        let mut vms = self.locked();
+        vms.stopped.insert(vm.clone());
+        let Some(process) = vms.processes.get_mut(vm) else {
+            return Left::Nothing;
+        };
+        let group = process.note.group.clone();
+        if let Some(running) = &mut process.running {
+            running.reap();
+        }
+        if !group.is_alive() {
+            return self.forget(vm, &mut vms);
+        }
+        match process.told {
+            None => {
+                tracing::info!(%vm, pid = group.pid, "VM told to stop");
+                process.told = Some(Instant::now());
+                group.signal(Signal::TERM);
+            }
+            Some(at) if at.elapsed() >= self.program.grace => group.signal(Signal::KILL),
+            Some(_) => {}
+        }
+        Left::Stopping
+    }
+
+    fn forget(&self, vm: &VmId, vms: &mut Vms) -> Left {
+        if let Err(error) = self.data.remove(&note_of(vm)) {
+            // Its group is gone all the same, which the next start finds out by itself.
+            tracing::warn!(%vm, %error, "note of a VM's process not removed");
+        }
+        vms.processes.remove(vm);
+        tracing::info!(%vm, "VM gone");
+        Left::Nothing
+    }
+
+    /// Follows an order of the platform to stop a VM.
+    ///
+    /// # Errors
+    /// [`StaleOrder`] if one with a higher version was followed before.
+    pub fn order(
+        &self,
+        vm: &VmId,
+        by: Option<&ReservationId>,
+        version: Version,
+    ) -> Result<Left, StaleOrder> {
+        {
+            let mut vms = self.locked();
+            let newest = vms
+                .orders
+                .entry((vm.clone(), by.cloned()))
+                .or_insert(version);
+            if version < *newest {
+                return Err(StaleOrder);
+            }
+            *newest = version;
+        }
+        Ok(self.stop(vm))
+    }
+
+    /// Stops what the node's units prove to be gone: a VM keeps its units for life, so where one of
+    /// them is empty or another's, the VM is not there any more. A unit that is not shown proves
+    /// nothing.
+    pub fn compare(&self, occupants: &BTreeMap<UnitId, Option<VmId>>) {
+        let gone: Vec<VmId> = {
+            let vms = self.locked();
+            let gone = vms.processes.iter().filter(|(vm, process)| {
+                let units = process.note.units.iter();
+                let mut shown = units.filter_map(|unit| occupants.get(unit));
+                shown.any(|occupant| occupant.as_ref() != Some(vm))
+            });
+            gone.map(|(vm, _)| vm.clone()).collect()
+        };
+        for vm in gone {
+            tracing::warn!(%vm, "confirmed as gone while its process ran");
+            self.stop(&vm);
+        }
+    }
+
+    /// Takes those that are being stopped one step further; whether any is left.
+    pub fn go_on(&self) -> bool {
+        let stopping: Vec<VmId> = {
+            let vms = self.locked();
+            let told = vms.processes.iter().filter(|(_, p)| p.told.is_some());
+            told.map(|(vm, _)| vm.clone()).collect()
+        };
+        let left = stopping.iter().map(|vm| self.stop(vm));
+        left.fold(false, |any, left| any || left == Left::Stopping)
+    }
+
+    /// Stops every process and waits until all are gone: the end of the host, not of the VMs, which
+    /// are started again when the platform is.
+    pub async fn close(&self) {
+        let all: Vec<VmId> = self.locked().processes.keys().cloned().collect();
+        for vm in &all {
+            self.stop(vm);
+        }
+        while self.go_on() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// The process behind a VM; `None` if there is none.
+    #[must_use]
+    pub fn group(&self, vm: &VmId) -> Option<Group> {
+        let vms = self.locked();
+        vms.processes
+            .get(vm)
+            .map(|process| process.note.group.clone())
+    }
+}
+
+fn note_of(vm: &VmId) -> String {
+    format!("{NOTES}/{vm}.json")
+}

@@ -1,0 +1,97 @@
+//! The embedded engine: DynamoDB's protocol over HTTP, on a port of this machine alone.
+
+use std::path::Path;
+
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use dynoxide::Database;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::failure::{Failure, run, start};
+
+/// The one region of this machine.
+const REGION: &str = "local";
+
+/// A running engine.
+#[derive(Debug)]
+pub struct Engine {
+    url: String,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), String>>,
+}
+
+impl Engine {
+    /// Starts an engine over the table in this file; over one in memory without.
+    ///
+    /// # Errors
+    /// [`Failure::Start`] if the file is not the engine's or cannot be opened.
+    pub async fn start(file: Option<&Path>) -> Result<Self, Failure> {
+        let database = match file {
+            Some(file) => Database::new(&file.to_string_lossy())
+                .map_err(|error| start(&format!("cannot open {}", file.display()), error))?,
+            None => Database::memory().map_err(|error| start("cannot open the table", error))?,
+        };
+        let bound = TcpListener::bind(("127.0.0.1", 0)).await;
+        let listener = bound.map_err(|error| start("cannot open a port for the table", error))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| start("cannot open a port for the table", error))?;
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = async {
+            // A sender that is gone means the same as one that has spoken.
+            let _ = stopped.await;
+        };
+        let serving = dynoxide::server::serve_with_shutdown(listener, database, shutdown);
+        Ok(Self {
+            url: format!("http://{address}"),
+            stop,
+            task: tokio::spawn(serving),
+        })
+    }
+
+    /// A client of its tables, with the bounds on time and tries of production.
+    #[must_use]
+    pub fn tables(&self) -> aws_sdk_dynamodb::Client {
+        let settings = aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .endpoint_url(&self.url)
+            .region(Region::new(REGION))
+            .credentials_provider(credentials())
+            .retry_config(dynamo::retries())
+            .timeout_config(dynamo::timeouts())
+            .build();
+        aws_sdk_dynamodb::Client::from_conf(settings)
+    }
+
+    /// A client of its streams.
+    #[must_use]
+    pub fn streams(&self) -> aws_sdk_dynamodbstreams::Client {
+        let settings = aws_sdk_dynamodbstreams::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .endpoint_url(&self.url)
+            .region(Region::new(REGION))
+            .credentials_provider(credentials())
+            .retry_config(dynamo::retries())
+            .timeout_config(dynamo::timeouts())
+            .build();
+        aws_sdk_dynamodbstreams::Client::from_conf(settings)
+    }
+
+    /// Stops it once the requests it is at are answered.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if it had failed.
+    pub async fn stop(self) -> Result<(), Failure> {
+        // Nobody listening means that it has stopped by itself.
+        let _ = self.stop.send(());
+        let ended = self.task.await;
+        let ended = ended.map_err(|error| run("the table's engine", error))?;
+        ended.map_err(|error| run("the table's engine", error))
+    }
+}
+
+/// The engine asks for a signature and takes any.
+fn credentials() -> Credentials {
+    Credentials::new("local", "local", None, None, "relet")
+}

@@ -1,0 +1,138 @@
+//! The gateway: HTTP in, an event to the function of its route, the reply out. It behaves as an HTTP
+//! API of API Gateway does, its own errors included.
+
+pub mod event;
+pub mod reply;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use app::ports::{Clock as _, Ids as _};
+use axum::Router;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::response::Response;
+use http::{Method, StatusCode};
+use http_api::FunctionName;
+use runtime::{Function, SystemClock, SystemIds};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::failure::{Failure, run};
+use event::{Arrival, Target};
+
+/// Most bytes of a request body.
+const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+/// Longest time that a function may take.
+const FUNCTION_MAX: Duration = Duration::from_secs(30);
+/// Longest time that open connections may hold up a stop.
+const STOP_MAX: Duration = Duration::from_secs(3);
+
+/// The functions behind the gateway, by their names.
+pub type Functions = BTreeMap<FunctionName, Function>;
+
+/// Serves the functions on `listener` until `stop` says true; requests under way are finished.
+///
+/// # Errors
+/// [`Failure::Run`] if the listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    functions: Functions,
+    stop: watch::Receiver<bool>,
+) -> Result<(), Failure> {
+    let app = Router::new()
+        .fallback(answer)
+        .with_state(Arc::new(functions))
+        .into_make_service_with_connect_info::<SocketAddr>();
+    let told = until(stop.clone());
+    let serving = axum::serve(listener, app).with_graceful_shutdown(told);
+    let given_up = async {
+        until(stop).await;
+        tokio::time::sleep(STOP_MAX).await;
+    };
+    tokio::select! {
+        ended = async { serving.await } => ended.map_err(|error| run("the gateway", error)),
+        () = given_up => {
+            tracing::warn!("the gateway stopped with connections open");
+            Ok(())
+        }
+    }
+}
+
+/// Waits until `stop` says true, or nobody is left to say it.
+pub(crate) async fn until(mut stop: watch::Receiver<bool>) {
+    // An error means that the sender is gone, which is a stop as well.
+    let _ = stop.wait_for(|stopped| *stopped).await;
+}
+
+async fn answer(
+    State(functions): State<Arc<Functions>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
+    let started = Instant::now();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let target = event::target(method.as_str(), &path);
+    let response = invoke(&functions, &target, peer, request).await;
+    log(&method, &path, &target, response.status(), started);
+    response
+}
+
+/// One line for each request. What only reads is for those who look closer: agents poll all the time.
+fn log(method: &Method, path: &str, target: &Target, status: StatusCode, started: Instant) {
+    let (status, ms) = (status.as_u16(), started.elapsed().as_millis());
+    let function = target.function.as_str();
+    if method == Method::GET && status < 400 {
+        tracing::debug!(function, ms, "{method} {path} -> {status}");
+    } else {
+        tracing::info!(function, ms, "{method} {path} -> {status}");
+    }
+}
+
+async fn invoke(
+    functions: &Functions,
+    target: &Target,
+    peer: SocketAddr,
+    request: Request,
+) -> Response {
+    let failed = || reply::own(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
+    let (parts, body) = request.into_parts();
+    let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
+        return reply::own(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
+    };
+    let arrival = Arrival {
+        peer,
+        at: SystemClock.now(),
+        request_id: SystemIds.uuid(),
+    };
+    let Ok(event) = event::event(&parts, &body, target, &arrival) else {
+        return reply::own(StatusCode::BAD_REQUEST, "Bad Request");
+    };
+    let Some(function) = functions.get(&target.function) else {
+        return reply::own(StatusCode::NOT_FOUND, "Not Found");
+    };
+    match tokio::time::timeout(FUNCTION_MAX, finished(function, event)).await {
+        Err(_) => reply::own(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable"),
+        Ok(None) => failed(),
+        Ok(Some(reply)) => reply::response(&reply).unwrap_or_else(failed),
+    }
+}
+
+/// Runs the function to its end even if the caller hangs up: a function that has begun is not taken
+/// back in the cloud either. `None` if it failed as a whole.
+async fn finished(function: &Function, event: Value) -> Option<Value> {
+    let running = function.clone();
+    match tokio::spawn(async move { running.invoke(event).await }).await {
+        Ok(Ok(reply)) => Some(reply),
+        Ok(Err(error)) => {
+            tracing::error!(function = function.name(), %error, "function failed");
+            None
+        }
+        Err(error) => {
+            tracing::error!(function = function.name(), %error, "function ended early");
+            None
+        }
+    }
+}

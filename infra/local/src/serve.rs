@@ -1,0 +1,157 @@
+//! `relet serve`: the platform, until it is told to stop.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::data::replace;
+use crate::failure::{Failure, start};
+use crate::fleet;
+use crate::keys::Part;
+use crate::output::{CALL, DIM, GOOD, HEADING, Output, styled};
+use crate::platform::{NODE, Options, Platform};
+
+/// How to serve.
+#[derive(Debug, Clone)]
+pub struct Serve {
+    /// The platform.
+    pub platform: Options,
+    /// Whether to set up the demo fleet.
+    pub demo_fleet: bool,
+    /// The file to write once the platform answers: its URL and keys, JSON.
+    pub ready_file: Option<PathBuf>,
+}
+
+/// Serves until SIGINT or SIGTERM; a second one ends the process at once.
+///
+/// # Errors
+/// [`Failure::Start`] or [`Failure::Run`] says what went wrong.
+pub async fn serve(options: &Serve, output: &mut Output) -> Result<(), Failure> {
+    let no_signals = |error| start("cannot take signals", error);
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
+    let mut told = async || {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    let starting = async {
+        let platform = Platform::start(&options.platform).await?;
+        let reservation = match options.demo_fleet {
+            true => Some(fleet::set_up(&platform).await?),
+            false => None,
+        };
+        Ok::<_, Failure>((platform, reservation))
+    };
+    let (mut platform, reservation) = tokio::select! {
+        started = starting => started?,
+        () = told() => return Ok(()),
+    };
+    if let Some(file) = &options.ready_file {
+        ready(file, &platform)?;
+    }
+    banner(
+        output,
+        &platform,
+        reservation.as_deref(),
+        options.platform.data.as_deref(),
+    );
+    tokio::select! {
+        failure = platform.ended() => return Err(failure),
+        () = told() => {}
+    }
+    output.line(styled(DIM, "stopping"));
+    tokio::select! {
+        stopped = platform.stop() => stopped,
+        () = told() => Err(Failure::Run("stopped before everything had ended".to_owned())),
+    }
+}
+
+fn ready(file: &Path, platform: &Platform) -> Result<(), Failure> {
+    let text = json!({ "url": platform.url(), "keys": platform.keys().revealed() }).to_string();
+    let written = replace(file, text.as_bytes());
+    written.map_err(|error| start(&format!("cannot write {}", file.display()), error))
+}
+
+fn banner(
+    output: &mut Output,
+    platform: &Platform,
+    reservation: Option<&str>,
+    data: Option<&Path>,
+) {
+    let url = platform.url();
+    let place = match data {
+        Some(folder) => format!("data in {}", folder.display()),
+        None => "data in memory".to_owned(),
+    };
+    output.line(format!(
+        "{} {}  {}",
+        styled(HEADING, "relet"),
+        styled(GOOD, url),
+        styled(DIM, place)
+    ));
+    output.line("");
+    output.line(styled(HEADING, "Keys"));
+    for part in Part::ALL {
+        let key = platform.keys().of(part);
+        output.line(format!(
+            "  {:<9} {}  {}",
+            part.name(),
+            styled(CALL, key),
+            styled(DIM, part.org())
+        ));
+    }
+    let Some(reservation) = reservation else {
+        return;
+    };
+    let path = format!("{url}/v1/nodes/{NODE}/reservations/{reservation}");
+    let manager = platform.keys().of(Part::Manager);
+    let stranger = platform.keys().of(Part::Stranger);
+    let spot = format!(r#"{{"name":"cheap","tier":"spot","nodeId":"{NODE}","unitIds":["u2"]}}"#);
+    output.line("");
+    output.line(styled(HEADING, "Try it"));
+    let calls = [
+        (
+            "the manager releases two units",
+            post(manager, &format!("{path}/release"), UNITS),
+        ),
+        (
+            "a stranger buys one of them at spot",
+            post(
+                stranger,
+                &format!("{url}/v1/orgs/{}/vms/create", Part::Stranger.org()),
+                &spot,
+            ),
+        ),
+        (
+            "what would a reclaim terminate?",
+            post(manager, &format!("{path}/reclaim?dryRun=true"), UNITS),
+        ),
+        (
+            "take them back",
+            post(manager, &format!("{path}/reclaim"), UNITS),
+        ),
+        (
+            "who did what",
+            format!("curl -s {path}/audit -H 'Authorization: Bearer {manager}'"),
+        ),
+    ];
+    for (what, call) in calls {
+        output.line(styled(DIM, format!("  # {what}")));
+        output.line(format!("  {call}"));
+    }
+    output.line("");
+    output.line(styled(DIM, "Ctrl-C stops it"));
+}
+
+/// The units that the example calls are about.
+const UNITS: &str = r#"{"unitIds":["u2","u3"]}"#;
+
+fn post(key: &str, url: &str, body: &str) -> String {
+    format!(
+        "curl -s -X POST '{url}' -H 'Authorization: Bearer {key}' \
+         -H 'Content-Type: application/json' -d '{body}'"
+    )
+}
