@@ -223,6 +223,12 @@ pub fn vm(name: &str, tier: Tier, org: &str, numbers: impl IntoIterator<Item = u
     }
 }
 
+/// A running spot VM of the org with no part in the reservation.
+#[must_use]
+pub fn spot(name: &str, numbers: impl IntoIterator<Item = usize>) -> Vm {
+    vm(name, Tier::Spot, STRANGER_ORG, numbers)
+}
+
 /// A secret key that a number determines.
 #[must_use]
 pub fn secret(number: u8) -> SecretKey {

@@ -27,7 +27,7 @@ use crate::fixtures::{
 use crate::{SeededIds, TestClock};
 
 #[cfg(feature = "runtime-api")]
-pub use functions::{assert_outlives_bad_events, init_failure, recorded};
+pub use functions::{assert_http_init, assert_needs, assert_outlives_bad_events, recorded};
 
 /// Units of the node.
 pub const UNITS: usize = 6;

@@ -6,7 +6,7 @@ use domain::Caller;
 use serde_json::{Value, json};
 
 use super::{Stage, key_of};
-use crate::engine::TABLE;
+use crate::engine::{Engine, TABLE};
 use crate::runtime_api::{Failure, FunctionProcess};
 
 impl Stage {
@@ -15,15 +15,19 @@ impl Stage {
     /// # Panics
     /// If it cannot be started: then no test can run.
     pub async fn function(&self, binary: &str, more: &[(&str, &str)]) -> FunctionProcess {
-        let usual = [
-            ("RELET_TABLE", TABLE),
-            ("RELET_CURSOR_SECRET", "sixteen characters or more"),
-            ("AWS_ENDPOINT_URL_DYNAMODB", self.engine().endpoint()),
-        ];
-        let env: Vec<(&str, &str)> = usual.iter().chain(more).copied().collect();
+        let env = [usual_env(self.engine().endpoint()).as_slice(), more].concat();
         let started = FunctionProcess::start(Path::new(binary), &env).await;
         started.unwrap_or_else(|error| unreachable!("{binary} cannot be run: {error}"))
     }
+}
+
+/// What every function needs, and every HTTP function beside it.
+fn usual_env(engine: &str) -> [(&str, &str); 3] {
+    [
+        ("AWS_ENDPOINT_URL_DYNAMODB", engine),
+        ("RELET_TABLE", TABLE),
+        ("RELET_CURSOR_SECRET", "sixteen characters or more"),
+    ]
 }
 
 /// A recorded event of API Gateway as a call by this caller. Records hold no key.
@@ -56,16 +60,31 @@ pub async fn assert_outlives_bad_events(function: &mut FunctionProcess) {
     assert_eq!(function.pid(), pid);
 }
 
-/// Starts a binary with these variables alone and returns what it says as it ends, before it has
-/// taken its first event.
+/// Starts a binary with the usual variables and `more`, but without `missing`. It must end before
+/// it has taken an event, and what it says must name the variable.
 ///
 /// # Panics
 /// If it does not end: then it has started without what it needs.
-pub async fn init_failure(binary: &str, env: &[(&str, &str)]) -> String {
-    let started = FunctionProcess::start(Path::new(binary), env).await;
+pub async fn assert_needs(binary: &str, missing: &str, more: &[(&str, &str)]) {
+    let engine = Engine::start().await;
+    let mut env = [usual_env(engine.endpoint()).as_slice(), more].concat();
+    env.retain(|(name, _)| *name != missing);
+    let started = FunctionProcess::start(Path::new(binary), &env).await;
     let mut function = started.unwrap_or_else(|error| unreachable!("{binary}: {error}"));
     match function.invoke(&json!({})).await {
-        Err(Failure::Exited(text) | Failure::Init(text)) => text,
+        Err(Failure::Exited(text) | Failure::Init(text)) => {
+            assert!(
+                text.contains(missing) && text.contains("is not set"),
+                "{text}"
+            );
+        }
         answer => unreachable!("it has started: {answer:?}"),
+    }
+}
+
+/// An HTTP function's binary needs each of its variables.
+pub async fn assert_http_init(binary: &str) {
+    for missing in ["RELET_TABLE", "RELET_CURSOR_SECRET"] {
+        assert_needs(binary, missing, &[]).await;
     }
 }
