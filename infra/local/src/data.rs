@@ -174,11 +174,8 @@ fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Replaces the file at `path`, whole, readable by its owner alone.
-///
-/// # Errors
-/// As the file system has it.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Opens the file that is to become the one at `path`, empty, readable by its owner alone.
+fn open_new(path: &Path) -> io::Result<(File, PathBuf)> {
     if let Some(folder) = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
@@ -188,15 +185,36 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut half = path.as_os_str().to_owned();
     half.push(HALF_WRITTEN);
     let half = PathBuf::from(half);
-    let mut file = OpenOptions::new()
+    let file = OpenOptions::new()
         .create(true)
         .write(true)
         .truncate(true)
         .mode(0o600)
         .open(&half)?;
+    Ok((file, half))
+}
+
+/// Replaces the file at `path`, whole, readable by its owner alone.
+///
+/// # Errors
+/// As the file system has it.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (mut file, half) = open_new(path)?;
     file.write_all(bytes)?;
     drop(file);
     std::fs::rename(&half, path)
+}
+
+/// Makes sure that [`replace`] will work, and takes away what is there from earlier.
+///
+/// # Errors
+/// As the file system has it.
+pub fn clear(path: &Path) -> io::Result<()> {
+    open_new(path)?;
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -4,11 +4,13 @@ use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 
-/// Sends log lines to standard error. `RUST_LOG` sets the level; `level` of this product and
-/// warnings of all else without it.
+/// Sends log lines to standard error. `RUST_LOG` sets the level; `level` without it, where two
+/// things are left out: the functions' own line for each call, since the gateway writes one as well,
+/// and the engine's for each condition that did not hold, which is what conditions are for.
 pub fn to_stderr(level: &str) {
     let filter = EnvFilter::try_from_default_env();
-    let filter = filter.unwrap_or_else(|_| EnvFilter::new(format!("{level},dynoxide=warn")));
+    let filter =
+        filter.unwrap_or_else(|_| EnvFilter::new(format!("{level},http_api=error,dynoxide=error")));
     let format = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::data::replace;
+use crate::data::{clear, replace};
 use crate::failure::{Failure, start};
 use crate::fleet;
 use crate::keys::Part;
@@ -37,21 +37,21 @@ pub async fn serve(options: &Serve, output: &mut Output) -> Result<(), Failure> 
             _ = terminate.recv() => {}
         }
     };
-    let starting = async {
-        let platform = Platform::start(&options.platform).await?;
-        let reservation = match options.demo_fleet {
-            true => Some(fleet::set_up(&platform).await?),
-            false => None,
-        };
-        Ok::<_, Failure>((platform, reservation))
-    };
-    let (mut platform, reservation) = tokio::select! {
-        started = starting => started?,
+    if let Some(file) = &options.ready_file {
+        clear(file).map_err(|error| unwritable(file, error))?;
+    }
+    let mut platform = tokio::select! {
+        started = Platform::start(&options.platform) => started?,
         () = told() => return Ok(()),
     };
-    if let Some(file) = &options.ready_file {
-        ready(file, &platform)?;
-    }
+    let reservation = tokio::select! {
+        ready = make_ready(options, &platform) => ready,
+        () = told() => return platform.stop().await,
+    };
+    let reservation = match reservation {
+        Ok(reservation) => reservation,
+        Err(failure) => return platform.stop().await.and(Err(failure)),
+    };
     banner(
         output,
         &platform,
@@ -59,7 +59,7 @@ pub async fn serve(options: &Serve, output: &mut Output) -> Result<(), Failure> 
         options.platform.data.as_deref(),
     );
     tokio::select! {
-        failure = platform.ended() => return Err(failure),
+        failure = platform.ended() => return platform.stop().await.and(Err(failure)),
         () = told() => {}
     }
     output.line(styled(DIM, "stopping"));
@@ -69,10 +69,23 @@ pub async fn serve(options: &Serve, output: &mut Output) -> Result<(), Failure> 
     }
 }
 
-fn ready(file: &Path, platform: &Platform) -> Result<(), Failure> {
-    let text = json!({ "url": platform.url(), "keys": platform.keys().revealed() }).to_string();
-    let written = replace(file, text.as_bytes());
-    written.map_err(|error| start(&format!("cannot write {}", file.display()), error))
+/// Sets up the fleet, if there is to be one, and says that the platform is ready; the id of the
+/// fleet's reservation.
+async fn make_ready(options: &Serve, platform: &Platform) -> Result<Option<String>, Failure> {
+    let reservation = match options.demo_fleet {
+        true => Some(fleet::set_up(platform).await?),
+        false => None,
+    };
+    if let Some(file) = &options.ready_file {
+        let text = json!({ "url": platform.url(), "keys": platform.keys().revealed() });
+        let written = replace(file, text.to_string().as_bytes());
+        written.map_err(|error| unwritable(file, error))?;
+    }
+    Ok(reservation)
+}
+
+fn unwritable(file: &Path, error: std::io::Error) -> Failure {
+    start(&format!("cannot write to {}", file.display()), error)
 }
 
 fn banner(

@@ -250,8 +250,8 @@ impl Host {
             let told = vms.processes.iter().filter(|(_, p)| p.told.is_some());
             told.map(|(vm, _)| vm.clone()).collect()
         };
-        let left = stopping.iter().map(|vm| self.stop(vm));
-        left.fold(false, |any, left| any || left == Left::Stopping)
+        let left: Vec<Left> = stopping.iter().map(|vm| self.stop(vm)).collect();
+        left.contains(&Left::Stopping)
     }
 
     /// Stops every process and waits until all are gone: the end of the host, not of the VMs, which

@@ -92,6 +92,8 @@ impl Agent {
                 Ok(()) => {}
                 // The node is not registered yet.
                 Err(LookError::Status(_, 404)) => {}
+                // The platform goes away as this does.
+                Err(_) if *stop.borrow() => {}
                 Err(error) => tracing::warn!(node = self.node, %error, "agent"),
             }
             let pause = if self.host.go_on() {
@@ -132,10 +134,11 @@ impl Agent {
         self.host
             .compare(&units.map(|unit| (unit.id, unit.vm_id)).collect());
         for vm in &condemned {
-            if self.host.stop(vm) == Left::Nothing {
-                if let Err(error) = self.confirm(&path, vm).await {
-                    tracing::warn!(%vm, %error, "VM not confirmed");
-                }
+            if self.host.stop(vm) == Left::Stopping {
+                continue;
+            }
+            if let Err(error) = self.confirm(&path, vm).await {
+                tracing::warn!(%vm, %error, "VM not confirmed");
             }
         }
         Ok(())

@@ -121,12 +121,15 @@ impl<'a> Story<'a> {
     /// [`Failure::Run`] if it is not answered with the status that was to come.
     pub(super) async fn call(&mut self, call: Call, show: &[&str]) -> Result<Answer, Failure> {
         let sent = call.body.as_ref().map(Value::to_string).unwrap_or_default();
+        let condition = call.if_match.as_ref();
+        let condition = condition
+            .map(|etag| format!("If-Match: {etag}, "))
+            .unwrap_or_default();
         self.output.line(format!(
-            "    {} {} {}  {}",
+            "    {} {} {sent} {}",
             styled(CALL, &call.method),
             call.path,
-            sent,
-            styled(DIM, format!("by {}", call.by.name()))
+            styled(DIM, format!("({condition}by {})", call.by.name()))
         ));
         let client = self.client(call.by).clone();
         let sent = client.send(
@@ -231,7 +234,7 @@ impl<'a> Story<'a> {
                 record["version"].as_u64().unwrap_or_default(),
                 text("type"),
                 styled(CALL, who),
-                text("reason")
+                styled(DIM, text("reason"))
             ));
         }
     }

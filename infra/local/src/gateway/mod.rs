@@ -84,7 +84,7 @@ async fn answer(
 fn log(method: &Method, path: &str, target: &Target, status: StatusCode, started: Instant) {
     let (status, ms) = (status.as_u16(), started.elapsed().as_millis());
     let function = target.function.as_str();
-    if method == Method::GET && status < 400 {
+    if method == Method::GET && status < 500 {
         tracing::debug!(function, ms, "{method} {path} -> {status}");
     } else {
         tracing::info!(function, ms, "{method} {path} -> {status}");

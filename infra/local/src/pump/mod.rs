@@ -175,7 +175,9 @@ impl Pump {
             }
         };
         let mut last = work.records.drain(..finished).next_back();
-        if let (Step::GiveUp { .. }, Some(poison)) = (next, work.records.pop_front()) {
+        if matches!(next, Step::GiveUp { .. })
+            && let Some(poison) = work.records.pop_front()
+        {
             self.give_up(&poison);
             last = Some(poison);
         }

@@ -1,0 +1,13 @@
+//! The binary `relet`, as a user runs it: real processes, real signals, a real folder.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod crash;
+mod demo;
+mod refusals;
+mod serve;
+mod support;

@@ -1,0 +1,161 @@
+//! `relet serve`: what stays, what goes, and what becomes of the processes of VMs.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::{NODE, Platform, buy, noted, noting, ok, runs, status, until};
+
+#[tokio::test]
+async fn what_was_done_survives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = ["--data", "d"];
+    let platform = Platform::start(folder.path(), &data).await;
+    let reservation = platform.reservation().await;
+    let manager = platform.client("manager");
+    let release = format!("{reservation}/release");
+    let released = ok(&manager, &release, json!({ "unitIds": ["u1", "u3"] })).await;
+    let keys = platform.keys.clone();
+    assert_eq!(platform.interrupt().await, Some(0));
+
+    let platform = Platform::start(folder.path(), &data).await;
+    assert_eq!(platform.keys, keys);
+    assert_eq!(platform.reservation().await, reservation, "made anew");
+    let read = platform.client("manager").get(&reservation).await.unwrap();
+    assert_eq!((read.body, read.etag), (released.body, released.etag));
+    assert_eq!(platform.interrupt().await, Some(0));
+}
+
+#[tokio::test]
+async fn in_memory_nothing_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let platform = Platform::start(folder.path(), &["--memory"]).await;
+    let reservation = platform.reservation().await;
+    let keys = platform.keys.clone();
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(names, ["ready.json"]);
+    assert_eq!(platform.interrupt().await, Some(0));
+    let platform = Platform::start(folder.path(), &["--memory"]).await;
+    assert_ne!(platform.keys, keys);
+    assert_ne!(platform.reservation().await, reservation);
+}
+
+#[tokio::test]
+async fn without_the_demo_fleet_there_are_keys_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let platform = Platform::start(folder.path(), &["--memory", "--no-demo"]).await;
+    let operator = platform.client("operator");
+    assert_eq!(operator.get(NODE).await.unwrap().status, 404);
+    let node = json!({ "ownerOrgId": "x", "gpuModelId": "m", "units": [{ "id": "a", "gpus": 1 }] });
+    let put = operator
+        .send(http::Method::PUT, "/v1/nodes/mine", Some(&node), None)
+        .await
+        .unwrap();
+    assert_eq!(put.status, 200, "{}", put.body);
+}
+
+#[tokio::test]
+async fn processes_of_vms_end_with_the_platform_and_come_back_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = tempfile::tempdir().unwrap();
+    let command = noting(notes.path(), "exec sleep infinity");
+    let args = ["--data", "d", "--vm-command", &command];
+    let platform = Platform::start(folder.path(), &args).await;
+    let vm = buy(&platform, &["u6"]).await;
+    until("it has a process", async || {
+        noted(notes.path(), &vm).is_some()
+    })
+    .await;
+    let first = noted(notes.path(), &vm).unwrap();
+    assert_eq!(platform.interrupt().await, Some(0));
+    assert!(!runs(first), "left behind");
+
+    let platform = Platform::start(folder.path(), &args).await;
+    until("it runs again", async || {
+        noted(notes.path(), &vm) != Some(first)
+    })
+    .await;
+    let second = noted(notes.path(), &vm).unwrap();
+    platform.kill();
+    assert!(runs(second), "a VM does not die with the control plane");
+
+    let platform = Platform::start(folder.path(), &args).await;
+    assert_eq!(status(&platform, &vm).await, "running");
+    let stop = format!("/v1/vms/{vm}/terminate");
+    ok(&platform.client("stranger"), &stop, json!({})).await;
+    until("it is terminated", async || {
+        status(&platform, &vm).await == "terminated"
+    })
+    .await;
+    assert!(!runs(second), "confirmed before it was gone");
+    assert_eq!(
+        noted(notes.path(), &vm),
+        Some(second),
+        "a second process was started"
+    );
+    assert_eq!(platform.interrupt().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_process_in_memory_never_outlives_the_platform() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = tempfile::tempdir().unwrap();
+    let command = noting(notes.path(), "exec cat");
+    let platform = Platform::start(folder.path(), &["--memory", "--vm-command", &command]).await;
+    let vm = buy(&platform, &["u6"]).await;
+    until("it has a process", async || {
+        noted(notes.path(), &vm).is_some()
+    })
+    .await;
+    let pid = noted(notes.path(), &vm).unwrap();
+    assert!(runs(pid));
+    platform.kill();
+    until("its process ends", async || !runs(pid)).await;
+}
+
+#[tokio::test]
+async fn a_stubborn_process_is_killed_after_the_grace_and_confirmed_only_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = tempfile::tempdir().unwrap();
+    let command = noting(notes.path(), "trap '' TERM; while :; do sleep 0.05; done");
+    let args = ["--memory", "--grace-ms", "400", "--vm-command", &command];
+    let platform = Platform::start(folder.path(), &args).await;
+    let (doomed, other) = (buy(&platform, &["u6"]).await, buy(&platform, &["u7"]).await);
+    for vm in [&doomed, &other] {
+        until("it has a process", async || {
+            noted(notes.path(), vm).is_some()
+        })
+        .await;
+    }
+    let pid = noted(notes.path(), &doomed).unwrap();
+    let stop = format!("/v1/vms/{doomed}/terminate");
+    let told = ok(&platform.client("stranger"), &stop, json!({})).await;
+    assert_eq!(told.body["status"], "terminating");
+    until("it is terminated", async || {
+        // Read before the process is looked at: what is terminated by then has no process.
+        let terminated = status(&platform, &doomed).await == "terminated";
+        assert!(!terminated || !runs(pid), "confirmed before it was gone");
+        terminated
+    })
+    .await;
+    assert!(
+        runs(noted(notes.path(), &other).unwrap()),
+        "another VM died"
+    );
+    assert_eq!(status(&platform, &other).await, "running");
+    assert_eq!(platform.interrupt().await, Some(0));
+}
+
+#[tokio::test]
+async fn sigterm_stops_it_as_ctrl_c_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut platform = Platform::start(folder.path(), &["--memory"]).await;
+    platform.signal(Signal::TERM);
+    let mut status = None;
+    until("the platform stops", async || {
+        status = platform.child.try_wait().unwrap();
+        status.is_some()
+    })
+    .await;
+    assert_eq!(status.unwrap().code(), Some(0));
+}
