@@ -1,5 +1,4 @@
 //! The binary, run as the Lambda service runs it.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::json;
 use testkit::events::{body, status};

@@ -1,0 +1,83 @@
+//! The binary, run as the Lambda service runs it, with a VM controller beside it.
+
+use runtime::controller::verify;
+use serde_json::Value;
+use testkit::events::{batch, failed, message};
+use testkit::fixtures::{spot, unit};
+use testkit::services::{ControllerServer, Script};
+use testkit::stage::{Stage, assert_needs, assert_outlives_bad_events};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_relet-terminate");
+const SECRET: &str = "the controller's secret";
+
+#[tokio::test]
+async fn it_follows_orders_and_returns_those_that_are_not_finished() {
+    let stage = Stage::set().await;
+    stage.release(0..3).await;
+    for (place, name) in ["spot-0", "spot-1", "spot-2"].into_iter().enumerate() {
+        assert!(stage.seat(&spot(name, place..=place)).await);
+    }
+    stage.reclaim(0..2).await;
+    stage.condemn("spot-0").await;
+    stage.condemn("spot-1").await;
+    let controller = ControllerServer::start().await.unwrap();
+    controller.script("spot-1", &[Script::Status(202)]);
+    let url = controller.url();
+    let env = [
+        ("RELET_CONTROLLER_URL", url.as_str()),
+        ("RELET_CONTROLLER_SECRET", SECRET),
+    ];
+    let mut function = stage.function(BINARY, &env).await;
+
+    // Orders for all three, though one is not condemned, and a message that is no order.
+    let recorded: Value = serde_json::from_str(include_str!("orders.json")).unwrap();
+    let reply = function.invoke(&recorded).await.unwrap();
+    let expected = [
+        "059f36b4-87a3-44ab-83d2-661975830a7d",
+        "2e1424d4-f796-459a-8184-9c92662be6da",
+    ];
+    assert_eq!(failed(&reply).unwrap(), expected, "{:?}", function.logs());
+    assert_eq!(stage.vm("spot-0").await.status.as_str(), "terminated");
+    assert_eq!(stage.vm("spot-1").await.status.as_str(), "terminating");
+    assert_eq!(stage.vm("spot-2").await.status.as_str(), "running");
+
+    assert_outlives_bad_events(&mut function).await;
+
+    let body = recorded["Records"][1]["body"].as_str().unwrap();
+    let again = batch(&[message("again", body)]);
+    assert_eq!(
+        failed(&function.invoke(&again).await.unwrap()),
+        Some(vec![])
+    );
+    assert_eq!(stage.vm("spot-1").await.status.as_str(), "terminated");
+    let slots = stage.reservation().await.slots;
+    let taken = [0, 1, 2].map(|number| slots[&unit(number)].occupant.is_some());
+    assert_eq!(taken, [false, false, true]);
+
+    let calls = controller.calls();
+    let told: Vec<&str> = calls.iter().map(|call| call.vm.as_str()).collect();
+    assert_eq!(told, ["spot-0", "spot-1", "spot-1"]);
+    for call in &calls {
+        assert!(verify(
+            SECRET,
+            &call.field("sentAt"),
+            &call.body,
+            &call.signature
+        ));
+    }
+}
+
+#[tokio::test]
+async fn it_does_not_start_without_its_configuration() {
+    let more = [
+        ("RELET_CONTROLLER_URL", "http://127.0.0.1:9"),
+        ("RELET_CONTROLLER_SECRET", SECRET),
+    ];
+    for missing in [
+        "RELET_TABLE",
+        "RELET_CONTROLLER_URL",
+        "RELET_CONTROLLER_SECRET",
+    ] {
+        assert_needs(BINARY, missing, &more).await;
+    }
+}
