@@ -242,8 +242,13 @@ impl Stage {
 
     /// This VM as it is.
     pub async fn vm(&self, name: &str) -> Vm {
-        let found = done(self.store().load_vm(&id(name)).await);
+        let found = self.find_vm(name).await;
         found.unwrap_or_else(|| unreachable!("{name} is placed"))
+    }
+
+    /// This VM as it is; `None` if it was never placed.
+    pub async fn find_vm(&self, name: &str) -> Option<Vm> {
+        done(self.store().load_vm(&id(name)).await)
     }
 
     /// The audit trail of this reservation, oldest first.
