@@ -8,6 +8,8 @@ pub mod doubles;
 pub mod engine;
 pub mod events;
 pub mod fixtures;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod memory;
 pub mod random;
 #[cfg(feature = "runtime-api")]

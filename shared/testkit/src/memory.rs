@@ -6,6 +6,7 @@ mod registry;
 mod vms;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use app::StoreError;
@@ -74,6 +75,7 @@ pub enum Fault {
 pub struct MemoryStore {
     world: Arc<Mutex<World>>,
     faults: Arc<Mutex<VecDeque<Fault>>>,
+    calls: Arc<AtomicUsize>,
 }
 
 impl MemoryStore {
@@ -102,11 +104,18 @@ impl MemoryStore {
         *lock(&self.faults) = faults.iter().cloned().collect();
     }
 
+    /// How many calls there were since this was last asked.
+    #[must_use]
+    pub fn take_calls(&self) -> usize {
+        self.calls.swap(0, Ordering::SeqCst)
+    }
+
     fn read<T>(&self, read: impl FnOnce(&World) -> T) -> StoreResult<T> {
         self.change(|world| Ok(read(world)))
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut World) -> StoreResult<T>) -> StoreResult<T> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
         let fault = lock(&self.faults).pop_front();
         match fault {
             None | Some(Fault::Pass) => change(&mut lock(&self.world)),
