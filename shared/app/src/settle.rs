@@ -6,7 +6,7 @@ use domain::reservation::place::{evicted_by, seats};
 use domain::slot::condemned;
 use domain::stamp::Stamp;
 use domain::vm::{Sentence, Vm};
-use domain::{Refusal, ReservationId, Status, Tier, Timestamp, UnitId, VmId, VmStatus};
+use domain::{NodeId, Refusal, ReservationId, Status, Tier, Timestamp, UnitId, VmId, VmStatus};
 
 use crate::auth::Permission;
 use crate::context::{Context, system_stamp};
@@ -64,15 +64,19 @@ pub async fn stop(
     id: &VmId,
 ) -> Result<Vm, Error> {
     for _ in 0..RACES_MAX {
-        let vm = store.load_vm(id).await?.ok_or_else(Error::not_found)?;
-        let own = right_by_org(&vm, context);
+        let found = store.load_vm(id).await?;
+        let own = found.as_ref().and_then(|vm| right_by_org(vm, context));
         if own.is_none() && !context.principal.may(Permission::ReservationCapacity) {
             return Err(Error::not_found());
         }
+        let Some(vm) = found else {
+            return Err(unseen(store, None).await?);
+        };
         let view = view_of(store, &vm).await?;
         let now = clock.now();
-        let why = own.or_else(|| right_by_capacity(&vm, &view, context, now));
-        let why = why.ok_or_else(Error::not_found)?;
+        let Some(why) = own.or_else(|| right_by_capacity(&vm, &view, context, now)) else {
+            return Err(unseen(store, Some(&view)).await?);
+        };
         if vm.status != VmStatus::Running {
             return Ok(vm);
         }
@@ -103,6 +107,23 @@ pub async fn stop(
         }
     }
     Err(lost(id))
+}
+
+/// The refusal of a caller for whom there is no such VM, after the reads that judging one takes:
+/// by their number nobody learns whether there is one.
+async fn unseen(store: &impl SettleStore, judged: Option<&NodeView>) -> Result<Error, Error> {
+    let nothing = || Error::Bug(Internal("a stand-in for an id is not an id".to_owned()));
+    let node = NodeId::parse("-").map_err(|_| nothing())?;
+    if judged.is_none() {
+        store.load_node(&node).await?;
+    }
+    if judged.is_none_or(|view| view.holding.is_empty()) {
+        let reservation = ReservationId::parse("-").map_err(|_| nothing())?;
+        store
+            .load_reservations(&node, &[reservation].into())
+            .await?;
+    }
+    Ok(Error::not_found())
 }
 
 /// Why this caller may stop the VM as its owner or as an operator, in a sentence.
@@ -155,7 +176,7 @@ pub async fn confirm(
     store: &impl SettleStore,
     clock: &impl Clock,
     context: &Context,
-    node: &domain::NodeId,
+    node: &NodeId,
     id: &VmId,
 ) -> Result<Vm, Error> {
     nodes::get(store, context, node).await?;
