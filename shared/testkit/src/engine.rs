@@ -1,5 +1,5 @@
-//! The embedded engine behind the real store, in the test's own process: the store speaks HTTP to it
-//! over a [`Wire`] that counts, measures and fails as a test asks.
+//! The embedded engine behind the real store, in the test's own process: the store speaks HTTP to
+//! it over a [`Wire`] that counts, measures and fails as a test asks.
 
 mod wire;
 

@@ -215,7 +215,8 @@ impl Stage {
         done(settle::confirm_as_system(&self.store(), &self.clock, &self.ids, &id(name)).await);
     }
 
-    /// Marks this VM as condemned by the reservation's present version, as the stream function does.
+    /// Marks this VM as condemned by the reservation's present version, as the stream function
+    /// does.
     pub async fn condemn(&self, name: &str) {
         let sentence = Sentence {
             reservation: Some(id(RESERVATION)),

@@ -1,5 +1,5 @@
-//! The wire between a store and the engine: counts requests, measures what they cost, and fails them
-//! as a test asks.
+//! The wire between a store and the engine: counts requests, measures what they cost, and fails
+//! them as a test asks.
 
 use std::collections::VecDeque;
 use std::fmt;
