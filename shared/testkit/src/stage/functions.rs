@@ -69,22 +69,35 @@ pub async fn assert_needs(binary: &str, missing: &str, more: &[(&str, &str)]) {
     let engine = Engine::start().await;
     let mut env = [usual_env(engine.endpoint()).as_slice(), more].concat();
     env.retain(|(name, _)| *name != missing);
-    let started = FunctionProcess::start(Path::new(binary), &env).await;
+    let said = last_words(binary, &env).await;
+    assert!(
+        said.contains(missing) && said.contains("is not set"),
+        "{said}"
+    );
+}
+
+/// What a binary says that ends before it has taken an event.
+async fn last_words(binary: &str, env: &[(&str, &str)]) -> String {
+    let started = FunctionProcess::start(Path::new(binary), env).await;
     let mut function = started.unwrap_or_else(|error| unreachable!("{binary}: {error}"));
     match function.invoke(&json!({})).await {
-        Err(Failure::Exited(text) | Failure::Init(text)) => {
-            assert!(
-                text.contains(missing) && text.contains("is not set"),
-                "{text}"
-            );
-        }
+        Err(Failure::Exited(text) | Failure::Init(text)) => text,
         answer => unreachable!("it has started: {answer:?}"),
     }
 }
 
-/// An HTTP function's binary needs each of its variables.
+/// An HTTP function's binary needs each of its variables, with a value that makes sense.
 pub async fn assert_http_init(binary: &str) {
     for missing in ["RELET_TABLE", "RELET_CURSOR_SECRET"] {
         assert_needs(binary, missing, &[]).await;
+    }
+    let engine = Engine::start().await;
+    for (name, wrong) in [
+        ("RELET_CURSOR_SECRET", "too short"),
+        ("RELET_KEY_TTL_MS", "5 s"),
+    ] {
+        let env = [usual_env(engine.endpoint()).as_slice(), &[(name, wrong)]].concat();
+        let said = last_words(binary, &env).await;
+        assert!(said.contains(name) && !said.contains(wrong), "{said}");
     }
 }
