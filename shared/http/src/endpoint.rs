@@ -126,7 +126,8 @@ impl HttpFunction {
     ///
     /// # Errors
     /// [`BadEvent`] if it is something else.
-    pub async fn invoke(&self, event: Value) -> Result<Value, BadEvent> {
+    pub async fn invoke(&self, mut event: Value) -> Result<Value, BadEvent> {
+        crate::event::tame(&mut event).map_err(BadEvent)?;
         let bad = |error: serde_json::Error| BadEvent(error.to_string());
         let request: LambdaRequest = serde_json::from_value(event).map_err(bad)?;
         let handler = Arc::clone(&self.handler);
@@ -265,9 +266,10 @@ fn query(request: &Request) -> Result<BTreeMap<String, String>, Error> {
     let mut out = BTreeMap::new();
     for (name, value) in request.query_string_parameters().iter() {
         if out.insert(name.to_owned(), value.to_owned()).is_some() {
-            return Err(Error::BadRequest(
-                "a query parameter is there twice; send it once".into(),
-            ));
+            let name: String = name.chars().take(64).collect();
+            return Err(Error::BadRequest(format!(
+                "query parameter {name:?} is there twice; send it once"
+            )));
         }
     }
     Ok(out)

@@ -2,6 +2,7 @@
 
 pub mod cursor;
 pub mod endpoint;
+mod event;
 pub mod handlers;
 pub mod problem;
 pub mod request;

@@ -2,6 +2,7 @@
 //! and named, so that a mistyped field never changes what a call does.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
 
 use app::{Context, Error};
 use domain::limits::{
@@ -10,7 +11,10 @@ use domain::limits::{
 };
 use domain::{OrgId, Timestamp, UnitSet, Version};
 use lambda_http::http::HeaderMap;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 use crate::cursor::CursorKey;
 use crate::problem::Answer;
@@ -64,13 +68,16 @@ impl Call {
             return Err(bad("this call needs a JSON body"));
         }
         let text = str::from_utf8(&self.body).map_err(|_| bad("the body is not UTF-8"))?;
-        serde_json::from_str(text).map_err(|error| {
-            let text: String = error
-                .to_string()
-                .chars()
-                .take(PARSER_TEXT_CHARS_MAX)
-                .collect();
-            bad(format!("the body does not fit this call: {text}"))
+        let parsed: Result<Object<T>, _> = serde_json::from_str(text);
+        parsed.map(|object| object.0).map_err(|error| {
+            let problem = match misfit::<T>(text) {
+                Some(field) if !error.to_string().contains(&format!("`{field}`")) => {
+                    format!("{field}: {error}")
+                }
+                _ => error.to_string(),
+            };
+            let problem: String = problem.chars().take(PARSER_TEXT_CHARS_MAX).collect();
+            bad(format!("the body does not fit this call: {problem}"))
         })
     }
 
@@ -133,6 +140,53 @@ impl Call {
             .map_err(|_| bad("cursor is not one that this list handed out"));
         after.map(Some)
     }
+}
+
+/// The first field of an object that does not fit `T` whatever the other fields are: the parser
+/// says what is wrong with a value, but not where it stands.
+fn misfit<T: DeserializeOwned>(text: &str) -> Option<String> {
+    let fields: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let alone = fields.into_iter().find(|(name, value)| {
+        let object = Map::from_iter([(name.clone(), value.clone())]);
+        let parsed = serde_json::from_value::<T>(Value::Object(object));
+        parsed.is_err_and(|error| !error.to_string().starts_with("missing field"))
+    });
+    alone.map(|(name, _)| name)
+}
+
+/// A value that is written as an object: the parser by itself would also take an array with the
+/// fields in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Self, D::Error> {
+        value.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+    }
+}
+
+/// Reads a field that may be left out but is not null where it is there: a flag that a program
+/// failed to fill in must not count as one that was left out.
+pub(crate) fn given<'de, D, T>(value: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(value).map(Some)
 }
 
 /// Reads `unitIds` of a capacity verb.
@@ -258,6 +312,7 @@ pub fn check_conditions(route: &Route, headers: &HeaderMap) -> Result<Option<Ver
     let digits = text
         .strip_prefix('"')
         .and_then(|text| text.strip_suffix('"'));
+    let digits = digits.filter(|d| !d.starts_with('0'));
     let number = digits.filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
     let version = number
         .and_then(|number| number.parse().ok())

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, misrouted};
-use crate::request::{Call, id, units};
+use crate::request::{Call, Object, given, id, units};
 use crate::routes::Operation;
 use crate::view::{NodeView, PageView, TerminationView, VmView};
 
@@ -20,7 +20,8 @@ use crate::view::{NodeView, PageView, TerminationView, VmView};
 struct PutBody {
     owner_org_id: String,
     gpu_model_id: String,
-    units: Vec<UnitBody>,
+    units: Vec<Object<UnitBody>>,
+    #[serde(default, deserialize_with = "given")]
     topology_gen: Option<u64>,
 }
 
@@ -28,6 +29,7 @@ struct PutBody {
 #[serde(deny_unknown_fields)]
 struct UnitBody {
     id: String,
+    #[serde(default, deserialize_with = "given")]
     gpus: Option<u16>,
 }
 
@@ -79,10 +81,10 @@ where
 fn node_request(call: &Call) -> Result<NodeRequest, Error> {
     let bad = |text: String| Error::BadRequest(text);
     let body: PutBody = call.json()?;
-    let names: Vec<String> = body.units.iter().map(|unit| unit.id.clone()).collect();
+    let names: Vec<String> = body.units.iter().map(|unit| unit.0.id.clone()).collect();
     units("units", &names, UNITS_PER_NODE_MAX)?;
     let mut sizes: BTreeMap<UnitId, u16> = BTreeMap::new();
-    for unit in &body.units {
+    for Object(unit) in &body.units {
         let gpus = unit.gpus.unwrap_or(1);
         if !(1..=GPUS_PER_UNIT_MAX).contains(&gpus) {
             return Err(bad(format!(
