@@ -93,22 +93,37 @@ const STOP: &[Permission] = &[VmsWrite, ReservationCapacity];
 /// The org in a path is the audience's; VMs are those of [`Fleet::target`].
 #[rustfmt::skip]
 const ROWS: [Row; 15] = [
-    //                                                                                stranger audience manager after owner operator
-    row("POST", "/v1/nodes/{nodeId}/reservations/{id}/release", CAPACITY, 404, [404, 404, 200, 409, 200, 200]),
-    row("POST", "/v1/nodes/{nodeId}/reservations/{id}/reclaim", CAPACITY, 404, [404, 404, 200, 409, 200, 200]),
-    row("POST", "/v1/nodes/{nodeId}/reservations/{id}/end", CAPACITY, 404,     [404, 404, 404, 404, 404, 200]),
-    row("POST", "/v1/nodes/{nodeId}/reservations", CAPACITY, 404,              [404, 404, 404, 404, 200, 200]),
-    row("GET", "/v1/nodes/{nodeId}/reservations", &[], 200,                    [200, 200, 200, 200, 200, 200]),
-    row("GET", "/v1/nodes/{nodeId}/reservations/{id}", &[], 200,               [404, 200, 200, 200, 200, 200]),
-    row("GET", "/v1/nodes/{nodeId}/reservations/{id}/audit", &[], 200,         [404, 404, 200, 200, 200, 200]),
-    row("PUT", "/v1/nodes/{nodeId}", CAPACITY, 404,                            [404, 404, 404, 404, 404, 200]),
-    row("GET", "/v1/nodes/{nodeId}", &[], 200,                                 [404, 404, 404, 404, 200, 200]),
-    row("GET", "/v1/nodes/{nodeId}/terminations", &[], 200,                    [404, 404, 404, 404, 200, 200]),
-    row("POST", "/v1/nodes/{nodeId}/terminations/{vmId}/confirm", AGENT, 404,  [404, 404, 404, 404, 200, 200]),
-    row("POST", "/v1/orgs/{orgId}/vms/create", &[VmsWrite], 403,               [403, 200, 403, 403, 403, 200]),
-    row("GET", "/v1/orgs/{orgId}/vms", &[VmsRead], 403,                        [403, 200, 403, 403, 403, 200]),
-    row("GET", "/v1/vms/{id}", &[VmsRead], 404,                                [404, 200, 404, 404, 404, 200]),
-    row("POST", "/v1/vms/{id}/terminate", STOP, 404,                           [200, 404, 200, 404, 200, 200]),
+    // stranger, audience, manager, manager after the term, owner, operator
+    row("POST", "/v1/nodes/{nodeId}/reservations/{id}/release",
+        CAPACITY, 404, [404, 404, 200, 409, 200, 200]),
+    row("POST", "/v1/nodes/{nodeId}/reservations/{id}/reclaim",
+        CAPACITY, 404, [404, 404, 200, 409, 200, 200]),
+    row("POST", "/v1/nodes/{nodeId}/reservations/{id}/end",
+        CAPACITY, 404, [404, 404, 404, 404, 404, 200]),
+    row("POST", "/v1/nodes/{nodeId}/reservations",
+        CAPACITY, 404, [404, 404, 404, 404, 200, 200]),
+    row("GET", "/v1/nodes/{nodeId}/reservations",
+        &[], 200, [200, 200, 200, 200, 200, 200]),
+    row("GET", "/v1/nodes/{nodeId}/reservations/{id}",
+        &[], 200, [404, 200, 200, 200, 200, 200]),
+    row("GET", "/v1/nodes/{nodeId}/reservations/{id}/audit",
+        &[], 200, [404, 404, 200, 200, 200, 200]),
+    row("PUT", "/v1/nodes/{nodeId}",
+        CAPACITY, 404, [404, 404, 404, 404, 404, 200]),
+    row("GET", "/v1/nodes/{nodeId}",
+        &[], 200, [404, 404, 404, 404, 200, 200]),
+    row("GET", "/v1/nodes/{nodeId}/terminations",
+        &[], 200, [404, 404, 404, 404, 200, 200]),
+    row("POST", "/v1/nodes/{nodeId}/terminations/{vmId}/confirm",
+        AGENT, 404, [404, 404, 404, 404, 200, 200]),
+    row("POST", "/v1/orgs/{orgId}/vms/create",
+        &[VmsWrite], 403, [403, 200, 403, 403, 403, 200]),
+    row("GET", "/v1/orgs/{orgId}/vms",
+        &[VmsRead], 403, [403, 200, 403, 403, 403, 200]),
+    row("GET", "/v1/vms/{id}",
+        &[VmsRead], 404, [404, 200, 404, 404, 404, 200]),
+    row("POST", "/v1/vms/{id}/terminate",
+        STOP, 404, [200, 404, 200, 404, 200, 200]),
 ];
 
 impl Row {
@@ -385,7 +400,7 @@ async fn a_vm_is_stopped_by_its_org_by_operators_and_by_who_has_a_right_to_the_u
     let fleet = &stage.fleet;
     #[rustfmt::skip]
     let cases = [
-        //                                              stranger audience manager after owner operator
+        // stranger, audience, manager, manager after the term, owner, operator
         ("a tenant's on reserved units", &fleet.tenant_vm, [404, 200, 404, 404, 404, 200]),
         ("a stranger's in the pool", &fleet.pool_vm,       [200, 404, 404, 404, 200, 200]),
         ("a stranger's on another node", &fleet.other_vm,  [200, 404, 404, 404, 404, 200]),

@@ -1,5 +1,5 @@
-//! A small fleet, built through the API itself: two nodes, a reservation in use, VMs in every part of
-//! their lives, a key for each part in the play.
+//! A small fleet, built through the API itself: two nodes, a reservation in use, VMs in every part
+//! of their lives, a key for each part in the play.
 
 use app::auth::{ApiKey, Permission, SecretKey};
 use app::react::{Change, react};

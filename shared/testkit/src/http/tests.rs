@@ -1,3 +1,5 @@
+//! The fleet is what it says, and answers are read rightly.
+
 use super::*;
 use crate::fixtures::{NODE, operator, owner};
 use crate::memory::MemoryStore;

@@ -1,0 +1,298 @@
+//! Every success body, field by field.
+
+use http_api::routes::{Operation, ROUTES};
+use serde_json::{Value, json};
+use testkit::fixtures::{
+    AUDIENCE_ORG, GPU_MODEL, MANAGER_ORG, NODE, OWNER_ORG, STRANGER_ORG, now, owner, stranger,
+};
+
+use crate::{LATER, THEN, ask, good, is_uuid, post, reservation, stage, with};
+
+fn vm(id: &str, org: &str, name: &str, tier: &str, unit: &str) -> Value {
+    json!({
+        "id": id,
+        "organizationId": org,
+        "name": name,
+        "status": "running",
+        "tier": tier,
+        "gpuModelId": GPU_MODEL,
+        "gpuCount": 1,
+        "nodeId": NODE,
+        "unitIds": [unit],
+        "createdAt": THEN,
+    })
+}
+
+#[tokio::test]
+async fn the_capacity_verbs_answer_with_the_reservation() {
+    for operation in [
+        Operation::ReleaseUnits,
+        Operation::ReclaimUnits,
+        Operation::EndReservation,
+        Operation::GetReservation,
+    ] {
+        let (platform, fleet) = stage().await;
+        let answer = good(&platform, &fleet, operation).await;
+        let (more, version) = match operation {
+            Operation::ReleaseUnits => (
+                json!({ "releasedUnitIds": ["u00", "u03"], "updatedAt": LATER }),
+                "\"7\"",
+            ),
+            Operation::ReclaimUnits => (
+                json!({ "releasedUnitIds": [], "updatedAt": LATER,
+                    "terminated": [fleet.spot_vm], "skipped": [] }),
+                "\"7\"",
+            ),
+            Operation::EndReservation => (
+                json!({ "releasedUnitIds": [], "updatedAt": LATER, "endsAt": LATER,
+                    "status": "cancelled" }),
+                "\"7\"",
+            ),
+            _ => (json!({}), "\"6\""),
+        };
+        let expected = with(reservation(&fleet), &more);
+        assert_eq!(answer.json(), expected, "{operation:?}");
+        assert_eq!(answer.header("etag"), version, "{operation:?}");
+    }
+}
+
+#[tokio::test]
+async fn ending_twice_answers_the_same_twice() {
+    let (platform, fleet) = stage().await;
+    let first = good(&platform, &fleet, Operation::EndReservation).await;
+    platform.clock.advance_ms(60_000);
+    let second = good(&platform, &fleet, Operation::EndReservation).await;
+    assert_eq!(first.without_id(), second.without_id());
+}
+
+#[tokio::test]
+async fn a_new_reservation_is_answered_whole_and_leaves_out_what_it_has_not() {
+    let (platform, fleet) = stage().await;
+    let answer = good(&platform, &fleet, Operation::CreateReservation).await;
+    let id = answer.field("id");
+    assert!(is_uuid(&id), "{id}");
+    let expected = json!({
+        "id": id,
+        "nodeId": NODE,
+        "reservedUnitIds": ["u06"],
+        "releasedUnitIds": [],
+        "allowedOrgIds": [AUDIENCE_ORG],
+        "managingOrgIds": [MANAGER_ORG],
+        "startsAt": LATER,
+        "status": "active",
+        "topologyGen": 1,
+        "createdAt": LATER,
+        "updatedAt": LATER,
+    });
+    assert_eq!(answer.json(), expected);
+    assert_eq!(answer.header("etag"), "\"1\"");
+}
+
+#[tokio::test]
+async fn times_may_come_with_an_offset_and_go_out_in_utc() {
+    let (platform, _) = stage().await;
+    let body = json!({
+        "reservedUnitIds": ["u07", "u06"], "allowedOrgIds": ["b", "a"], "managingOrgIds": [],
+        "startsAt": "2026-07-01T13:30:00+02:00", "endsAt": "2026-07-02T00:00:00-05:00",
+    });
+    let path = format!("/v1/nodes/{NODE}/reservations");
+    let answer = ask(&platform, &owner(), post(&path, &body)).await;
+    let shown = answer.json();
+    assert_eq!(shown["startsAt"], "2026-07-01T11:30:00.000Z", "{answer:?}");
+    assert_eq!(shown["endsAt"], "2026-07-02T05:00:00.000Z");
+    assert_eq!(shown["reservedUnitIds"], json!(["u06", "u07"]), "sorted");
+    assert_eq!(shown["allowedOrgIds"], json!(["a", "b"]), "sorted");
+    assert_eq!(shown["managingOrgIds"], json!([]), "present even if empty");
+}
+
+#[tokio::test]
+async fn vms_are_answered_as_the_contract_has_them() {
+    let (platform, fleet) = stage().await;
+    let tenant = with(
+        vm(
+            &fleet.tenant_vm,
+            AUDIENCE_ORG,
+            "training",
+            "verified",
+            "u02",
+        ),
+        &json!({ "reservationId": fleet.reservation }),
+    );
+    let read = good(&platform, &fleet, Operation::GetVm).await;
+    assert_eq!(read.json(), tenant);
+    let listed = good(&platform, &fleet, Operation::ListVms).await;
+    assert_eq!(listed.json(), json!({ "items": [tenant] }));
+    let made = good(&platform, &fleet, Operation::CreateVm).await;
+    let id = made.field("id");
+    assert!(is_uuid(&id), "{id}");
+    let expected = with(
+        vm(&id, AUDIENCE_ORG, "w", "community", "u07"),
+        &json!({ "createdAt": LATER }),
+    );
+    assert_eq!(made.json(), expected);
+    let gone = good(&platform, &fleet, Operation::ConfirmTermination).await;
+    let why = format!(
+        "its unit was taken back by reservation {}",
+        fleet.reservation
+    );
+    let expected = with(
+        vm(&fleet.dying_vm, STRANGER_ORG, "batch", "spot", "u01"),
+        &json!({ "status": "terminated", "statusReason": why }),
+    );
+    assert_eq!(
+        gone.json(),
+        expected,
+        "a spot buyer is not told on whose reservation it was"
+    );
+    let again = good(&platform, &fleet, Operation::ConfirmTermination).await;
+    assert_eq!(again.without_id(), gone.without_id(), "a repeat is 200");
+    let path = format!("/v1/vms/{}/terminate", fleet.spot_vm);
+    let stopped = ask(&platform, &stranger(), post(&path, &json!({}))).await;
+    let expected = with(
+        vm(&fleet.spot_vm, STRANGER_ORG, "batch", "spot", "u00"),
+        &json!({ "status": "terminating", "statusReason": "stopped by its own org" }),
+    );
+    assert_eq!(stopped.json(), expected);
+}
+
+#[tokio::test]
+async fn nodes_and_terminations_are_answered_as_the_contract_has_them() {
+    let (platform, fleet) = stage().await;
+    let free = |id: &str| json!({ "id": id, "gpus": 1, "state": "free" });
+    let held = |id: &str, state: &str, vm: Option<&str>| {
+        let unit =
+            json!({ "id": id, "gpus": 1, "state": state, "reservationId": fleet.reservation });
+        vm.map_or(unit.clone(), |vm| with(unit, &json!({ "vmId": vm })))
+    };
+    let expected = json!({
+        "id": NODE,
+        "ownerOrgId": OWNER_ORG,
+        "gpuModelId": GPU_MODEL,
+        "topologyGen": 1,
+        "units": [
+            held("u00", "released", Some(&fleet.spot_vm)),
+            held("u01", "reserved", Some(&fleet.dying_vm)),
+            held("u02", "reserved", Some(&fleet.tenant_vm)),
+            held("u03", "reserved", None),
+            free("u04"),
+            with(free("u05"), &json!({ "vmId": fleet.pool_vm })),
+            free("u06"),
+            free("u07"),
+        ],
+        "createdAt": THEN,
+        "updatedAt": THEN,
+    });
+    assert_eq!(
+        good(&platform, &fleet, Operation::GetNode).await.json(),
+        expected
+    );
+    let put = good(&platform, &fleet, Operation::PutNode).await;
+    let expected = json!({
+        "id": "node-new",
+        "ownerOrgId": OWNER_ORG,
+        "gpuModelId": GPU_MODEL,
+        "topologyGen": 1,
+        "units": [free("u00"), free("u01")],
+        "createdAt": LATER,
+        "updatedAt": LATER,
+    });
+    assert_eq!(put.json(), expected);
+    let again = good(&platform, &fleet, Operation::PutNode).await;
+    assert_eq!(
+        again.without_id(),
+        put.without_id(),
+        "a repeat changes nothing"
+    );
+    let expected = json!({ "items": [{
+        "vmId": fleet.dying_vm,
+        "unitIds": ["u01"],
+        "reservationId": fleet.reservation,
+        "reservationVersion": 6,
+        "requestedAt": THEN,
+        "attempts": 0,
+        "stuck": false,
+    }] });
+    let listed = good(&platform, &fleet, Operation::ListTerminations).await;
+    assert_eq!(listed.json(), expected);
+    platform.clock.set(now().plus_ms(600_000));
+    let listed = good(&platform, &fleet, Operation::ListTerminations).await;
+    assert_eq!(
+        listed.json()["items"][0]["stuck"],
+        true,
+        "after ten minutes"
+    );
+}
+
+#[tokio::test]
+async fn the_audit_trail_is_answered_as_a_chain() {
+    let (platform, fleet) = stage().await;
+    let answer = good(&platform, &fleet, Operation::ListAuditRecords)
+        .await
+        .json();
+    let items = answer["items"].as_array().unwrap();
+    let types: Vec<&str> = items
+        .iter()
+        .map(|item| item["type"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "reservation.created",
+        "reservation.released",
+        "vm.placed",
+        "reservation.reclaimed",
+        "vm.condemned",
+        "vm.placed",
+        "vm.placed",
+    ];
+    assert_eq!(types, expected);
+    let mut previous = json!("");
+    for item in items {
+        assert_eq!(item["prevHash"], previous);
+        previous = item["hash"].clone();
+        assert_eq!(previous.as_str().unwrap().len(), 64);
+    }
+    let reclaimed = &items[3];
+    let expected = json!({
+        "id": reclaimed["id"],
+        "type": "reservation.reclaimed",
+        "reservationId": fleet.reservation,
+        "nodeId": NODE,
+        "version": 4,
+        "at": THEN,
+        "actor": { "orgId": MANAGER_ORG, "keyId": "key-org-manager", "kind": "manager" },
+        "requestId": reclaimed["requestId"],
+        "unitIds": ["u01"],
+        "vmIds": [fleet.dying_vm],
+        "before": { "status": "active", "releasedUnitIds": ["u00", "u01"] },
+        "after": { "status": "active", "releasedUnitIds": ["u00"] },
+        "prevHash": items[2]["hash"],
+        "hash": reclaimed["hash"],
+    });
+    assert_eq!(*reclaimed, expected);
+    assert_eq!(items[0]["reason"], "tenant of the year");
+    assert!(items[0].get("before").is_none(), "left out, not null");
+    assert!(is_uuid(reclaimed["requestId"].as_str().unwrap()));
+}
+
+#[tokio::test]
+async fn no_success_body_has_a_null() {
+    fn nulls(value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Array(items) => items.iter().any(nulls),
+            Value::Object(members) => members.values().any(nulls),
+            _ => false,
+        }
+    }
+    let (platform, fleet) = stage().await;
+    let world = platform.store.world();
+    for route in ROUTES {
+        let answer = good(&platform, &fleet, route.operation).await;
+        assert!(
+            !nulls(&answer.json()),
+            "{} {}: {answer:?}",
+            route.method,
+            route.path
+        );
+        platform.store.tamper(|there| *there = world.clone());
+    }
+}
