@@ -1,5 +1,5 @@
-//! Bad input: whatever is wrong with a request, the answer says what and what would be right, nothing
-//! has changed, and it is never a 500.
+//! Bad input: whatever is wrong with a request, the answer says what and what would be right,
+//! nothing has changed, and it is never a 500.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
