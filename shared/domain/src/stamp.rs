@@ -1,6 +1,6 @@
 //! Who asks for a change, by which request, when and why: the stamp every write leaves on its item.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::id::{KeyId, OrgId, UnitId, VmId};
 use crate::time::Timestamp;
@@ -46,60 +46,41 @@ impl WriteId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-
-    /// Which of the [`Recent`] places this write uses: its last digit modulo their number.
-    #[must_use]
-    pub fn place(&self) -> u8 {
-        let last = self.0.bytes().last().unwrap_or(b'0');
-        let value = if last.is_ascii_digit() {
-            last - b'0'
-        } else {
-            last - b'a' + 10
-        };
-        value % Recent::PLACES
-    }
 }
 
-/// The write ids an item has seen last, each in its fixed place, with the version it made.
+/// The write ids an item has seen last, each with the version it made.
 ///
-/// A write that finds its own id here has landed before: its first reply was lost on the way.
+/// A write that finds its own id here has landed before: its first reply was lost on the way. It is
+/// known until so many later writes have come that it is pushed out: no single one can do that.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Recent(BTreeMap<u8, (WriteId, Version)>);
+pub struct Recent(Vec<(WriteId, Version)>);
 
 impl Recent {
-    /// How many places there are.
-    pub const PLACES: u8 = 8;
+    /// How many writes are kept.
+    pub const KEPT: usize = 8;
 
-    /// Rebuilds from stored places; a place past the last is dropped.
-    pub fn from_places(places: impl IntoIterator<Item = (u8, WriteId, Version)>) -> Self {
-        let kept = places
-            .into_iter()
-            .filter(|(place, ..)| *place < Self::PLACES);
-        Self(
-            kept.map(|(place, id, version)| (place, (id, version)))
-                .collect(),
-        )
+    /// Rebuilds from stored writes, the latest first; those past the last kept one are dropped.
+    pub fn from_latest(writes: impl IntoIterator<Item = (WriteId, Version)>) -> Self {
+        Self(writes.into_iter().take(Self::KEPT).collect())
     }
 
-    /// The places in use.
-    pub fn places(&self) -> impl Iterator<Item = (u8, &WriteId, Version)> {
-        self.0
-            .iter()
-            .map(|(place, (id, version))| (*place, id, *version))
+    /// The writes, the latest first.
+    pub fn latest(&self) -> impl Iterator<Item = (&WriteId, Version)> {
+        self.0.iter().map(|(id, version)| (id, *version))
     }
 
     /// The version that this write made, if it is still known to have landed.
     #[must_use]
     pub fn landed(&self, write: &WriteId) -> Option<Version> {
-        self.0
-            .get(&write.place())
-            .filter(|(id, _)| id == write)
-            .map(|(_, version)| *version)
+        self.latest()
+            .find(|(id, _)| *id == write)
+            .map(|(_, version)| version)
     }
 
     /// Notes a write and the version it makes.
     pub fn note(&mut self, write: &WriteId, version: Version) {
-        self.0.insert(write.place(), (write.clone(), version));
+        self.0.insert(0, (write.clone(), version));
+        self.0.truncate(Self::KEPT);
     }
 }
 

@@ -88,6 +88,12 @@ impl<'a> Reader<'a> {
         self.maybe_parsed(name, "a text", |text| Some(text.to_owned()))
     }
 
+    /// A list.
+    pub(crate) fn list(&self, name: &str) -> StoreResult<&'a [AttributeValue]> {
+        let found = self.find(name, "a list", |value| value.as_l().ok())?;
+        Ok(self.need(name, "a list", found)?.as_slice())
+    }
+
     /// An id.
     pub(crate) fn id<T: FromStr>(&self, name: &str) -> StoreResult<T> {
         self.parsed(name, "an id", |text| text.parse().ok())

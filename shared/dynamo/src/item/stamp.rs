@@ -1,16 +1,19 @@
-//! What a write leaves on its item: its id in one of the fixed places, and the action.
+//! What a write leaves on its item: its id among the last ones, and the action.
 
 use app::ports::StoreResult;
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::stamp::{Action, ActionKind, Actor, Recent};
-use domain::{Caller, WriteId};
+use domain::{Caller, Version, WriteId};
 
-use super::{Reader, Writer, map, number, text};
+use super::{Reader, Writer, number, text};
 
-/// The attribute that maps a place to the write id in it.
+/// The attribute that lists the last write ids, the latest first. It is always of one length, so that
+/// an update can push them on by one without knowing them.
 pub(crate) const RECENT_IDS: &str = "rc";
-/// The attribute that maps a place to the version its write made.
+/// The attribute that lists the versions that they made.
 pub(crate) const RECENT_VERSIONS: &str = "rn";
+/// Stands where there has been no write yet.
+const NO_WRITE: &str = "-";
 
 const KIND: &str = "k";
 const ORG: &str = "o";
@@ -24,27 +27,33 @@ const AT: &str = "at";
 
 /// Writes the recent writes.
 pub(crate) fn put_recent(writer: &mut Writer, recent: &Recent) {
-    let ids = recent
-        .places()
-        .map(|(p, id, _)| (p.to_string(), text(id.as_str())));
-    writer.put(RECENT_IDS, map(ids));
-    let versions = recent.places().map(|(p, _, v)| (p.to_string(), number(v)));
-    writer.put(RECENT_VERSIONS, map(versions));
+    let (mut ids, mut versions): (Vec<_>, Vec<_>) = recent
+        .latest()
+        .map(|(id, version)| (text(id.as_str()), number(version)))
+        .unzip();
+    ids.resize(Recent::KEPT, text(NO_WRITE));
+    versions.resize(Recent::KEPT, number(0));
+    writer.put(RECENT_IDS, AttributeValue::L(ids));
+    writer.put(RECENT_VERSIONS, AttributeValue::L(versions));
 }
 
 /// Reads the recent writes.
 pub(crate) fn recent(item: &Reader<'_>) -> StoreResult<Recent> {
-    let ids = item.map(RECENT_IDS)?;
-    let versions = item.map(RECENT_VERSIONS)?;
-    let mut places = Vec::new();
-    for name in ids.names() {
-        let id = ids.parsed(name, "a write id", WriteId::parse)?;
-        if name != id.place().to_string() {
-            return Err(ids.corrupt(name, "the place of its write id"));
-        }
-        places.push((id.place(), id, versions.version(name)?));
+    let (ids, versions) = (item.list(RECENT_IDS)?, item.list(RECENT_VERSIONS)?);
+    if ids.len() != Recent::KEPT || versions.len() != Recent::KEPT {
+        return Err(item.corrupt(RECENT_IDS, "a list of the writes that are kept"));
     }
-    Ok(Recent::from_places(places))
+    let written = ids.iter().zip(versions);
+    let written = written.take_while(|(id, _)| !id.as_s().is_ok_and(|id| id == NO_WRITE));
+    let writes: Option<Vec<_>> = written
+        .map(|(id, version)| {
+            let id = WriteId::parse(id.as_s().ok()?)?;
+            let version = Version::stored(version.as_n().ok()?.parse().ok()?)?;
+            Some((id, version))
+        })
+        .collect();
+    let writes = writes.ok_or_else(|| item.corrupt(RECENT_IDS, "write ids with versions"))?;
+    Ok(Recent::from_latest(writes))
 }
 
 /// The stored form of an action.

@@ -25,7 +25,7 @@ pub(crate) const ATTEMPTS: &str = "attempts";
 const CREATED: &str = "created";
 /// The write that placed or settled the VM last: by it a write whose reply was lost knows itself.
 pub(crate) const WRITE: &str = "wr";
-/// A token of the last counted attempt, for the same purpose.
+/// Before the number of a place: a token of the last attempt counted there, for the same purpose.
 pub(crate) const COUNTED: &str = "ct";
 
 const SENTENCE_RESERVATION: &str = "r";

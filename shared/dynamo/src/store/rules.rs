@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use domain::stamp::{Action, Stamp};
+use domain::stamp::{Action, Recent, Stamp};
 use domain::{Status, Timestamp, UnitId, Version, WriteId};
 
-use crate::expr::{Clause, Expression, above, absent, any, at_most, contains, eq, ne};
+use crate::expr::{Clause, Expression, above, absent, any, at_most, contains, eq, not};
 use crate::item::reservation::{ENDS, LAST, MANAGERS, OWNER, STARTS, STATUS, UNITS};
 use crate::item::slots::{OCCUPANT, SLOTS};
 use crate::item::stamp::{RECENT_IDS, RECENT_VERSIONS, action};
@@ -23,9 +23,9 @@ pub(super) fn kind(e: &mut Expression, kind: &str) -> Clause {
 
 /// The write has not landed on this item before.
 pub(super) fn not_own(e: &mut Expression, write: &WriteId) -> Clause {
-    let path = e.path(&[RECENT_IDS, &write.place().to_string()]);
+    let path = e.path(&[RECENT_IDS]);
     let value = e.text(write.as_str());
-    any(vec![absent(&path), ne(&path, &value)])
+    not(contains(&path, &value))
 }
 
 /// The item has this version.
@@ -85,8 +85,8 @@ pub(super) fn occupant_path(e: &mut Expression, unit: &UnitId) -> String {
     e.path(&[SLOTS, unit.as_str(), OCCUPANT])
 }
 
-/// Sets what every change sets: the version one up, the instant, the write in its place. Returns the
-/// next version as an expression.
+/// Sets what every change sets: the version one up, the instant, the write among the last ones.
+/// Returns the next version as an expression.
 pub(super) fn stamped(e: &mut Expression, stamp: &Stamp) -> String {
     let version = e.path(&[VERSION]);
     let one = e.number(1);
@@ -95,12 +95,19 @@ pub(super) fn stamped(e: &mut Expression, stamp: &Stamp) -> String {
     let updated = e.path(&[UPDATED]);
     let now = e.text(stamp.now.to_string());
     e.set(&updated, &now);
-    let place = stamp.write.place().to_string();
-    let id_path = e.path(&[RECENT_IDS, &place]);
+    // The latest stands first; the others move on by one, and the last one falls out.
+    let (ids, versions) = (e.path(&[RECENT_IDS]), e.path(&[RECENT_VERSIONS]));
+    for place in (1..Recent::KEPT).rev() {
+        let before = place - 1;
+        e.set(&format!("{ids}[{place}]"), &format!("{ids}[{before}]"));
+        e.set(
+            &format!("{versions}[{place}]"),
+            &format!("{versions}[{before}]"),
+        );
+    }
     let id = e.text(stamp.write.as_str());
-    e.set(&id_path, &id);
-    let version_path = e.path(&[RECENT_VERSIONS, &place]);
-    e.set(&version_path, &next);
+    e.set(&format!("{ids}[0]"), &id);
+    e.set(&format!("{versions}[0]"), &next);
     next
 }
 

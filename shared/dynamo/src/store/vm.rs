@@ -1,6 +1,7 @@
 //! VMs by themselves: read, listed, condemned, counted.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use app::StoreError;
 use app::ports::{CondemnVm, CountAttempt, ListVms, LoadVms, Page, StoreResult};
@@ -19,6 +20,11 @@ use crate::item::vm::{
 use crate::item::{Item, UPDATED};
 use crate::keys::{Key, ORG_INDEX, ORG_PK, PK, Subject, org_pk, vms_after};
 use crate::retry::fresh;
+
+/// Places for tokens of counted attempts.
+const COUNT_PLACES: u64 = 8;
+/// Attempts that this process has counted.
+static COUNTS: AtomicU64 = AtomicU64::new(0);
 
 impl LoadVms for DynamoStore {
     async fn load_vm(&self, id: &VmId) -> StoreResult<Option<Vm>> {
@@ -118,8 +124,11 @@ impl CountAttempt for DynamoStore {
         let mut e = Expression::default();
         let kind = rules::kind(&mut e, KIND);
         e.require(kind);
-        // A token of this call, so that a try whose reply was lost is not counted twice.
-        let (counted, token) = (e.path(&[COUNTED]), e.text(format!("{:016x}", fresh())));
+        // A token of this call, so that a try whose reply was lost is not counted twice. Calls take
+        // turns over a few places, so that another one in between does not overwrite it.
+        let place = COUNTS.fetch_add(1, Ordering::Relaxed) % COUNT_PLACES;
+        let counted = e.path(&[&format!("{COUNTED}{place}")]);
+        let token = e.text(format!("{:016x}", fresh()));
         e.require(any(vec![absent(&counted), ne(&counted, &token)]));
         e.set(&counted, &token);
         let (attempts, one) = (e.path(&[ATTEMPTS]), e.number(1));
