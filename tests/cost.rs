@@ -1,8 +1,8 @@
 //! What each call costs: requests to the store, counted on the wire, and units of capacity, as the
 //! engine reports them for the table and every index.
 //!
-//! The reservation is a full one: 8 units, each with a VM on it and one that left before, ids of the
-//! length of UUIDs, reasons of a sentence, all places for write ids taken. The figures of the
+//! The reservation is a full one: 8 units, each with a VM on it and one that left before, ids of
+//! the length of UUIDs, reasons of a sentence, all places for write ids taken. The figures of the
 //! data model's table of costs are those asserted here.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -14,8 +14,9 @@ fn occupant(image: &Value, unit: &str) -> Option<String> {
     vm.as_str().map(str::to_owned)
 }
 
-/// Fails if the change gave a unit a second VM, or a wrong one: spot on a unit that is not released,
-/// another tier on one that is, or a sentence of a reservation upon a VM that is not spot.
+/// Fails if the change gave a unit a second VM, or a wrong one: spot on a unit that is not
+/// released, another tier on one that is, or a sentence of a reservation upon a VM that is not
+/// spot.
 pub(super) fn check_placements(record: &Value) {
     let (old, new) = (
         &record["dynamodb"]["OldImage"],

@@ -1,11 +1,12 @@
 //! Sixteen tasks release, reclaim, buy and stop on one reservation at once, while VMs that must go
 //! are stopped and confirmed. Whatever the order: no unit has two VMs, no VM that is not spot is
-//! condemned or sits on a released unit, every condemned VM ends terminated, and nobody else's does.
+//! condemned or sits on a released unit, every condemned VM ends terminated, and nobody else's
+//! does.
 //!
-//! In each round all tasks act at once, and beside them whoever carries the stops out. Over the store
-//! in memory that is an agent, which confirms what the node lists, for a thousand rounds. Over the
-//! engine it is the stream function with the orders it sends, as in production, until the tasks have
-//! acted a thousand times.
+//! In each round all tasks act at once, and beside them whoever carries the stops out. Over the
+//! store in memory that is an agent, which confirms what the node lists, for a thousand rounds.
+//! Over the engine it is the stream function with the orders it sends, as in production, until the
+//! tasks have acted a thousand times.
 
 #![expect(
     clippy::unwrap_used,

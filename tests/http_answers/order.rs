@@ -5,7 +5,7 @@ use app::ports::PutKey;
 use serde_json::{Value, json};
 use testkit::MemoryStore;
 use testkit::events::HttpEvent;
-use testkit::fixtures::{NODE, api_key, manager, now, secret};
+use testkit::fixtures::{NODE, api_key, manager, now, secret, stranger};
 use testkit::http::{Fleet, Platform, secret_of};
 
 use crate::{LATER, ask, post, reservation, stage, with};
@@ -199,4 +199,16 @@ async fn the_path_and_its_methods_come_before_the_key() {
         .call(HttpEvent::new("GET", &format!("{path}s?x=1")))
         .await;
     assert_eq!((answer.status, &*answer.code()), (404, "not_found"));
+}
+
+#[tokio::test]
+async fn another_orgs_path_comes_before_what_is_asked_there() {
+    let (platform, _) = stage().await;
+    let list = HttpEvent::new("GET", "/v1/orgs/org-manager/vms?x=1");
+    let create = post("/v1/orgs/org-manager/vms/create", &json!({ "name": 5 }));
+    for event in [list, create] {
+        let answer = platform.call(event.by(&secret_of(&stranger()))).await;
+        let refusal = (answer.status, &*answer.code());
+        assert_eq!(refusal, (403, "forbidden"), "{answer:?}");
+    }
 }

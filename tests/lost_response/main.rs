@@ -1,9 +1,9 @@
 //! The reply to a write is lost after the write was done, on every write call of the store: alone,
 //! and with another actor's write in between. Nothing is done twice and nobody gets a wrong answer.
 //!
-//! Each case plays on two stages: on the first everything arrives, on the second the reply does not.
-//! Both must hold the same in the end, and the caller must hear the same, or else that the answer is
-//! unknown.
+//! Each case plays on two stages: on the first everything arrives, on the second the reply does
+//! not. Both must hold the same in the end, and the caller must hear the same, or else that the
+//! answer is unknown.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 

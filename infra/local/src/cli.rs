@@ -54,7 +54,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
     /// Shell command to run behind each VM, instead of one that sleeps; it finds the VM in
-    /// RELET_VM_ID and RELET_UNIT_IDS.
+    /// RELET_VM_ID and RELET_UNIT_IDS. With --memory its standard input closes when the platform
+    /// ends, however that ends.
     #[arg(long, value_name = "COMMAND")]
     vm_command: Option<String>,
     /// Milliseconds that a VM's process may take to end after SIGTERM, before SIGKILL.

@@ -4,7 +4,7 @@
 //! leaves either the old content or the new one, never a part.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -55,12 +55,13 @@ impl Data {
             .mode(0o600)
             .open(root.join(LOCK))
             .map_err(unwritable)?;
-        if lock.try_lock().is_err() {
-            return Err(Failure::Start(format!(
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => Failure::Start(format!(
                 "another relet runs on {}: stop it, or name another folder with --data",
                 root.display()
-            )));
-        }
+            )),
+            TryLockError::Error(error) => unwritable(error),
+        })?;
         Ok(Self {
             place: Place::Folder {
                 root: root.to_owned(),
@@ -203,18 +204,6 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     drop(file);
     std::fs::rename(&half, path)
-}
-
-/// Makes sure that [`replace`] will work, and takes away what is there from earlier.
-///
-/// # Errors
-/// As the file system has it.
-pub fn clear(path: &Path) -> io::Result<()> {
-    open_new(path)?;
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -28,8 +28,13 @@ impl Engine {
     /// [`Failure::Start`] if the file is not the engine's or cannot be opened.
     pub async fn start(file: Option<&Path>) -> Result<Self, Failure> {
         let database = match file {
-            Some(file) => Database::new(&file.to_string_lossy())
-                .map_err(|error| start(&format!("cannot open {}", file.display()), error))?,
+            Some(file) => {
+                let what = format!("cannot open {}", file.display());
+                let database = Database::new(&file.to_string_lossy());
+                let database = database.map_err(|error| start(&what, error))?;
+                index_stream(file).map_err(|error| start(&what, error))?;
+                database
+            }
             None => Database::memory().map_err(|error| start("cannot open the table", error))?,
         };
         let bound = TcpListener::bind(("127.0.0.1", 0)).await;
@@ -89,6 +94,15 @@ impl Engine {
         let ended = ended.map_err(|error| run("the table's engine", error))?;
         ended.map_err(|error| run("the table's engine", error))
     }
+}
+
+/// The engine keeps a table's stream for good and looks for its end and its continuation by the
+/// order of the records. Without this index it reads all of them, at each write and each poll.
+fn index_stream(file: &Path) -> rusqlite::Result<()> {
+    rusqlite::Connection::open(file)?.execute_batch(
+        "CREATE INDEX IF NOT EXISTS relet_stream_order
+         ON _stream_records (table_name, CAST(sequence_number AS INTEGER))",
+    )
 }
 
 /// The engine asks for a signature and takes any.

@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 
 /// Sends log lines to standard error. `RUST_LOG` sets the level; `level` without it, where two
-/// things are left out: the functions' own line for each call, since the gateway writes one as well,
-/// and the engine's for each condition that did not hold, which is what conditions are for.
+/// things are left out: the functions' own line for each call, since the gateway writes one as
+/// well, and the engine's for each condition that did not hold, which is what conditions are for.
 pub fn to_stderr(level: &str) {
     let filter = EnvFilter::try_from_default_env();
     let filter =

@@ -90,7 +90,7 @@ impl Platform {
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
         let terminate = controlled(&store, &host, &mut tasks, &stopped).await?;
-        let queue = Arc::new(Queue::new(Arc::clone(&data)));
+        let queue = Arc::new(Queue::new(Arc::clone(&data), options.program.grace));
         let reactions =
             runtime::stream::function(Arc::new(store.clone()), Arc::clone(&queue), SystemClock);
         let pump = Pump::new(engine.streams(), TABLE, reactions, Arc::clone(&data)).await;

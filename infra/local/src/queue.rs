@@ -22,11 +22,13 @@ const BATCH_MAX: usize = 10;
 const CONCURRENCY_MAX: usize = 4;
 /// How often a message is handed out before it is given up.
 const RECEIVES_MAX: u32 = 10;
-/// Longest time that the function may take, which is also how long a message stays hidden meanwhile.
+/// Longest time that the function may take, which is also how long a message stays hidden
+/// meanwhile.
 const FUNCTION_MAX: Duration = Duration::from_secs(30);
-/// How long a message that failed once stays hidden; twice as long after each further failure.
+/// How long a message that failed once stays hidden, at least; twice as long after each further
+/// failure.
 const HIDDEN_FIRST: Duration = Duration::from_millis(300);
-/// The longest time for which one that failed stays hidden.
+/// The longest time for which one that failed stays hidden, at least.
 const HIDDEN_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
@@ -44,19 +46,21 @@ pub struct Queue {
     messages: Mutex<Vec<Message>>,
     arrived: Notify,
     data: Arc<Data>,
-    /// How long a message stays hidden after so many failures.
-    hidden: fn(u32) -> Duration,
+    /// How long a message stays hidden after its first failure, and at most.
+    hidden: (Duration, Duration),
 }
 
 impl Queue {
-    /// An empty queue that keeps what it gives up in `data`.
+    /// An empty queue that keeps what it gives up in `data`. A VM may take `grace` to stop, during
+    /// which its order counts as failed: an order is given up after twice that time at the
+    /// earliest.
     #[must_use]
-    pub fn new(data: Arc<Data>) -> Self {
+    pub fn new(data: Arc<Data>, grace: Duration) -> Self {
         Self {
             messages: Mutex::default(),
             arrived: Notify::new(),
             data,
-            hidden,
+            hidden: (HIDDEN_FIRST.max(grace / 200), HIDDEN_MAX.max(grace)),
         }
     }
 
@@ -136,7 +140,7 @@ impl Queue {
     }
 
     fn hide(&self, message: &Message) {
-        let until = Instant::now() + (self.hidden)(message.receives);
+        let until = Instant::now() + hidden(self.hidden, message.receives);
         let mut messages = self.locked();
         if let Some(there) = messages.iter_mut().find(|there| there.id == message.id) {
             there.visible_at = until;
@@ -172,10 +176,10 @@ impl SendOrders for Queue {
     }
 }
 
-fn hidden(receives: u32) -> Duration {
-    HIDDEN_FIRST
+fn hidden((first, max): (Duration, Duration), receives: u32) -> Duration {
+    first
         .saturating_mul(2_u32.saturating_pow(receives.saturating_sub(1)))
-        .min(HIDDEN_MAX)
+        .min(max)
 }
 
 fn event(batch: &[Message]) -> Value {
@@ -198,8 +202,8 @@ fn record(message: &Message) -> Value {
     })
 }
 
-/// The messages that a reply calls failed; `None` where it leaves nothing to rely on, so that all of
-/// them are.
+/// The messages that a reply calls failed; `None` where it leaves nothing to rely on, so that all
+/// of them are.
 fn failures(reply: &Value, batch: &[Message]) -> Option<Vec<String>> {
     let each = match reply.get("batchItemFailures") {
         None | Some(Value::Null) => return Some(Vec::new()),
@@ -228,15 +232,15 @@ mod tests {
         }
     }
 
-    /// Runs a queue over these VMs until it is empty; returns the batches the function was given, as
-    /// the VMs in them, and what was given up.
+    /// Runs a queue over these VMs until it is empty; returns the batches the function was given,
+    /// as the VMs in them, and what was given up.
     async fn run(
         vms: &[&str],
         fails: impl Fn(&str, u32) -> bool + Send + Sync + 'static,
     ) -> (Vec<Vec<String>>, usize) {
         let data = Arc::new(Data::memory());
-        let mut queue = Queue::new(Arc::clone(&data));
-        queue.hidden = |_| Duration::ZERO;
+        let mut queue = Queue::new(Arc::clone(&data), Duration::ZERO);
+        queue.hidden = (Duration::ZERO, Duration::ZERO);
         let queue = Arc::new(queue);
         let orders: Vec<TerminationOrder> = vms.iter().map(|vm| order(vm)).collect();
         queue.send_orders(&orders).await.unwrap();
@@ -328,7 +332,18 @@ mod tests {
 
     #[test]
     fn messages_stay_hidden_longer_each_time() {
-        let ms: Vec<u128> = (1..7).map(|n| hidden(n).as_millis()).collect();
+        let bounds = (HIDDEN_FIRST, HIDDEN_MAX);
+        let ms: Vec<u128> = (1..7).map(|n| hidden(bounds, n).as_millis()).collect();
         assert_eq!(ms, [300, 600, 1_200, 2_400, 4_800, 5_000]);
+    }
+
+    #[test]
+    fn an_order_is_kept_while_its_vm_may_take_to_stop() {
+        for seconds in [0, 2, 30, 600] {
+            let grace = Duration::from_secs(seconds);
+            let queue = Queue::new(Arc::new(Data::memory()), grace);
+            let kept: Duration = (1..RECEIVES_MAX).map(|n| hidden(queue.hidden, n)).sum();
+            assert!(kept >= grace * 2, "{kept:?} for a grace of {grace:?}");
+        }
     }
 }

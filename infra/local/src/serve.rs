@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::data::{clear, replace};
+use crate::data::replace;
 use crate::failure::{Failure, start};
 use crate::fleet;
 use crate::keys::Part;
@@ -37,9 +37,6 @@ pub async fn serve(options: &Serve, output: &mut Output) -> Result<(), Failure> 
             _ = terminate.recv() => {}
         }
     };
-    if let Some(file) = &options.ready_file {
-        clear(file).map_err(|error| unwritable(file, error))?;
-    }
     let mut platform = tokio::select! {
         started = Platform::start(&options.platform) => started?,
         () = told() => return Ok(()),

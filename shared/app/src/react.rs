@@ -65,7 +65,9 @@ pub struct Reaction {
 
 /// How long a record waits for the one before it before that one counts as lost, in milliseconds.
 /// Events of one item come in order, so one that is still missing then was given up for good.
-pub const PREDECESSOR_WAIT_MS: i64 = 300_000;
+/// Shorter than what drives the function goes on trying one record: else this one would be given up
+/// as well before the gap is told, and so would all after it.
+pub const PREDECESSOR_WAIT_MS: i64 = 5_000;
 
 /// Does all that follows from `change`. Doing it again changes nothing.
 ///

@@ -179,7 +179,11 @@ pub async fn confirm(
     node: &NodeId,
     id: &VmId,
 ) -> Result<Vm, Error> {
-    nodes::get(store, context, node).await?;
+    let found = store.load_node(node).await?;
+    let known = found.is_some_and(|node| node.may_manage(context.caller()));
+    if !known {
+        return Err(Error::not_found());
+    }
     let vm = store.load_vm(id).await?.filter(|vm| vm.node == *node);
     vm.ok_or_else(Error::not_found)?;
     let stamp = context.stamp(clock.now(), None)?;

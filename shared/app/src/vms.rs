@@ -113,7 +113,14 @@ fn shortage(request: &VmRequest) -> String {
                 names.join(", ")
             )
         }
-        Wanted::Gpus(count) => format!("no free units of {count} GPUs for sale at tier={tier}"),
+        Wanted::Gpus(count) => {
+            // A model is looked for on some nodes, not on all of them.
+            let nodes = match &request.place {
+                Place::Model(_) => " were found; ask again, or name a node",
+                Place::Node(..) | Place::Reservation(..) => "",
+            };
+            format!("no free units of {count} GPUs for sale at tier={tier}{nodes}")
+        }
     }
 }
 

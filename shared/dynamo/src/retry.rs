@@ -60,11 +60,17 @@ where
     }
 }
 
-/// A pause after so many tries: anything up to a bound that doubles ("full jitter"), so that writers
-/// that met once do not meet again.
+/// A pause after so many tries: anything up to a bound that doubles ("full jitter"), so that
+/// writers that met once do not meet again.
 fn pause(tried: u32) -> Duration {
     let bound = (PAUSE_MS_MIN << tried.min(8)).min(PAUSE_MS_MAX);
     Duration::from_millis(PAUSE_MS_MIN + fresh() % (bound - PAUSE_MS_MIN + 1))
+}
+
+/// The pause after a race that was lost: whoever lost it reads again and writes again, and is not
+/// to meet the same others at once.
+pub(crate) async fn stand_aside() {
+    tokio::time::sleep(pause(1)).await;
 }
 
 /// A number that is not drawn twice, by this process or another: keyed by the process's own random

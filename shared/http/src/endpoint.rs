@@ -224,7 +224,7 @@ async fn admit<S: LoadKey, C: Clock, I>(
     let authorization = single(request.headers(), "authorization");
     let now = service.clock.now();
     let principal = authenticate(&service.keys, authorization, now).await?;
-    permit(route, &principal)?;
+    permit(route, &path, &principal)?;
     let query = query(request)?;
     check_query(route, &query)?;
     let body: &[u8] = request.body();
@@ -251,14 +251,22 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
         .flatten()
 }
 
-fn permit(route: &Route, principal: &Principal) -> Result<(), Error> {
+/// The key's permission, and the org of the path where it names one.
+fn permit(
+    route: &Route,
+    path: &[(&'static str, String)],
+    principal: &Principal,
+) -> Result<(), Error> {
     let allowed = route.any_of.is_empty() || route.any_of.iter().any(|p| principal.may(*p));
-    match route.otherwise {
-        _ if allowed => Ok(()),
-        Otherwise::NotFound => Err(Error::not_found()),
-        Otherwise::Forbidden => Err(Error::Forbidden(
-            "this key lacks the permission for this call",
-        )),
+    if !allowed {
+        return Err(match route.otherwise {
+            Otherwise::NotFound => Error::not_found(),
+            Otherwise::Forbidden => Error::Forbidden("this key lacks the permission for this call"),
+        });
+    }
+    match path.iter().find(|(name, _)| *name == "orgId") {
+        Some((_, org)) => principal.of_org(&org.parse().map_err(|_| Error::not_found())?),
+        None => Ok(()),
     }
 }
 

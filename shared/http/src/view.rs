@@ -3,30 +3,14 @@
 use app::nodes::{NodeView as LoadedNode, Termination};
 use domain::audit::{Record, Snapshot};
 use domain::reservation::{Reservation, Victims};
-use domain::slot::{Slot, Slots};
+use domain::slot::Slot;
 use domain::vm::Vm;
 use domain::{Tier, Timestamp, UnitId};
 use serde::Serialize;
 
-fn texts<'a, T: AsStr + 'a>(ids: impl IntoIterator<Item = &'a T>) -> Vec<String> {
-    ids.into_iter().map(|id| id.text().to_owned()).collect()
+fn texts<T: ToString>(ids: impl IntoIterator<Item = T>) -> Vec<String> {
+    ids.into_iter().map(|id| id.to_string()).collect()
 }
-
-/// Anything with a text of its own.
-trait AsStr {
-    fn text(&self) -> &str;
-}
-
-macro_rules! as_str {
-    ($($name:ty),+) => {$(
-        impl AsStr for $name {
-            fn text(&self) -> &str {
-                self.as_str()
-            }
-        }
-    )+};
-}
-as_str!(domain::UnitId, domain::OrgId, domain::VmId);
 
 /// A reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -179,11 +163,13 @@ impl NodeView {
     #[must_use]
     pub fn of(loaded: &LoadedNode) -> Self {
         let node = &loaded.node;
-        let mut units: Vec<UnitView> = seen(&node.slots)
+        let mut units: Vec<UnitView> = node
+            .slots
+            .iter()
             .map(|(unit, slot)| unit_view(unit, slot, "free", None))
             .collect();
         for reservation in &loaded.holding {
-            units.extend(seen(&reservation.slots).map(|(unit, slot)| {
+            units.extend(reservation.slots.iter().map(|(unit, slot)| {
                 let released = reservation.released.contains(unit);
                 let state = if released { "released" } else { "reserved" };
                 unit_view(unit, slot, state, Some(reservation.id.to_string()))
@@ -200,10 +186,6 @@ impl NodeView {
             updated_at: node.updated_at.to_string(),
         }
     }
-}
-
-fn seen(slots: &Slots) -> impl Iterator<Item = (&UnitId, &Slot)> {
-    slots.iter()
 }
 
 fn unit_view(

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::routing::post;
-use domain::{ReservationId, Timestamp, Version, VmId};
+use domain::{Timestamp, VmId};
 use http::{HeaderMap, StatusCode};
 use runtime::SystemClock;
 use runtime::controller::{SIGNATURE_HEADER, TerminateCall, verify};
@@ -86,27 +86,16 @@ fn follow(
     if late.unwrap_or(true) {
         return refused(StatusCode::UNAUTHORIZED, "sentAt is too far from now");
     }
-    let order = call
-        .vm_id
-        .parse::<VmId>()
-        .ok()
-        .zip(Version::stored(call.version));
-    let by = call
-        .reservation_id
-        .as_deref()
-        .map(str::parse::<ReservationId>);
-    let (Some((id, version)), Ok(by)) = (order, by.transpose()) else {
-        return bad("an id or the version is not valid");
+    let Ok(id) = call.vm_id.parse::<VmId>() else {
+        return bad("vmId is no id");
     };
     if id.as_str() != vm {
         return bad("the path names another VM than the body");
     }
-    match controller.host.order(&id, by.as_ref(), version) {
-        Ok(Left::Nothing) => (StatusCode::OK, json!({ "state": "gone" })),
-        Ok(Left::Stopping) => (StatusCode::ACCEPTED, json!({ "state": "stopping" })),
-        Err(_) => refused(
-            StatusCode::CONFLICT,
-            "an order of a later version came before",
-        ),
+    // The version of the order decides nothing here: a VM is told to stop once and for all, and its
+    // id never comes again, so no order is ever outdated.
+    match controller.host.stop(&id) {
+        Left::Nothing => (StatusCode::OK, json!({ "state": "gone" })),
+        Left::Stopping => (StatusCode::ACCEPTED, json!({ "state": "stopping" })),
     }
 }

@@ -1,14 +1,14 @@
 //! The host: which process is behind which VM, and how one is stopped for good.
 //!
-//! Everything about a process is written down before it begins, so the platform may be killed at any
-//! moment: the one after it finds every process that still runs.
+//! Everything about a process is written down before it begins, so the platform may be killed at
+//! any moment: the one after it finds every process that still runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{ReservationId, UnitId, Version, VmId};
+use domain::{UnitId, VmId};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -41,10 +41,6 @@ pub enum Left {
     Stopping,
 }
 
-/// An order that is older than one that was followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StaleOrder;
-
 /// What is written down of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
@@ -62,13 +58,19 @@ struct Process {
     told: Option<Instant>,
 }
 
+impl Process {
+    fn reap(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.reap();
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Vms {
     processes: BTreeMap<VmId, Process>,
     /// VMs that were told to stop: none of them is ever started again.
     stopped: BTreeSet<VmId>,
-    /// The newest order for each VM by the reservation that condemned it.
-    orders: BTreeMap<(VmId, Option<ReservationId>), Version>,
 }
 
 /// The processes of this host.
@@ -128,7 +130,8 @@ impl Host {
         if vms.stopped.contains(vm) {
             return Ok(());
         }
-        if let Some(process) = vms.processes.get(vm) {
+        if let Some(process) = vms.processes.get_mut(vm) {
+            process.reap();
             if process.note.group.is_alive() || process.started.elapsed() < RESTART_AFTER {
                 return Ok(());
             }
@@ -150,7 +153,11 @@ impl Host {
             units: units.clone(),
             group: gated.group.clone(),
         };
-        self.data.write(&note_of(vm), &serde_json::to_vec(&note)?)?;
+        let text = serde_json::to_vec(&note)?;
+        if let Err(error) = self.data.write(&note_of(vm), &text) {
+            gated.give_up();
+            return Err(error);
+        }
         let running = gated.let_go(with_input)?;
         tracing::info!(%vm, pid = note.group.pid, unit_ids, "VM started");
         let process = Process {
@@ -172,9 +179,7 @@ impl Host {
             return Left::Nothing;
         };
         let group = process.note.group.clone();
-        if let Some(running) = &mut process.running {
-            running.reap();
-        }
+        process.reap();
         if !group.is_alive() {
             return self.forget(vm, &mut vms);
         }
@@ -198,30 +203,6 @@ impl Host {
         vms.processes.remove(vm);
         tracing::info!(%vm, "VM gone");
         Left::Nothing
-    }
-
-    /// Follows an order of the platform to stop a VM.
-    ///
-    /// # Errors
-    /// [`StaleOrder`] if one with a higher version was followed before.
-    pub fn order(
-        &self,
-        vm: &VmId,
-        by: Option<&ReservationId>,
-        version: Version,
-    ) -> Result<Left, StaleOrder> {
-        {
-            let mut vms = self.locked();
-            let newest = vms
-                .orders
-                .entry((vm.clone(), by.cloned()))
-                .or_insert(version);
-            if version < *newest {
-                return Err(StaleOrder);
-            }
-            *newest = version;
-        }
-        Ok(self.stop(vm))
     }
 
     /// Stops what the node's units prove to be gone: a VM keeps its units for life, so where one of

@@ -1,6 +1,6 @@
 //! The node's agent: starts a process for each VM that the platform shows on the node, stops those
-//! that it condemns, and confirms only what is really gone. It speaks HTTP with a key of its own and
-//! knows nothing else of the platform.
+//! that it condemns, and confirms only what is really gone. It speaks HTTP with a key of its own
+//! and knows nothing else of the platform.
 
 pub mod controller;
 pub mod host;

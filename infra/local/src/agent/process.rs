@@ -70,7 +70,8 @@ impl Group {
         }
     }
 
-    /// Whether a process of the group runs, apart from those that have ended and wait to be noticed.
+    /// Whether a process of the group runs, apart from those that have ended and wait to be
+    /// noticed.
     fn has_member(&self) -> bool {
         let Ok(entries) = fs::read_dir("/proc") else {
             return true;
@@ -130,31 +131,37 @@ pub fn start(command: &str, env: &[(&str, &str)], with_input: bool) -> io::Resul
         .spawn()?;
     let pid = i32::try_from(child.id()).ok();
     let known = pid.and_then(|pid| Some((pid, stat(pid)?.started)));
-    match (known, child.stdin.take()) {
-        (Some((pid, started)), Some(gate)) => Ok(Gated {
-            group: Group {
-                pid,
-                started,
-                boot: boot(),
-            },
-            child,
-            gate,
-        }),
-        _ => {
-            // Without its gate the process ends by itself.
-            let _ = child.wait();
-            Err(io::Error::other("the system says nothing of the process"))
-        }
-    }
+    let gate = child.stdin.take();
+    let (Some((pid, started)), Some(gate)) = (known, gate) else {
+        // Its gate is closed by now, and it ends by itself.
+        let _ = child.wait();
+        return Err(io::Error::other("the system says nothing of the process"));
+    };
+    let group = Group {
+        pid,
+        started,
+        boot: boot(),
+    };
+    Ok(Gated { group, child, gate })
 }
 
 impl Gated {
+    /// Ends the process before its command begins.
+    pub fn give_up(mut self) {
+        drop(self.gate);
+        // It ends by itself; one that cannot be waited for was noticed before.
+        let _ = self.child.wait();
+    }
+
     /// Lets the command begin.
     ///
     /// # Errors
     /// As the system has it; the process ends then.
     pub fn let_go(mut self, with_input: bool) -> io::Result<Running> {
-        self.gate.write_all(b"\n")?;
+        if let Err(error) = self.gate.write_all(b"\n") {
+            self.give_up();
+            return Err(error);
+        }
         Ok(Running {
             child: self.child,
             _input: with_input.then_some(self.gate),

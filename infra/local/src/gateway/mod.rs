@@ -1,5 +1,5 @@
-//! The gateway: HTTP in, an event to the function of its route, the reply out. It behaves as an HTTP
-//! API of API Gateway does, its own errors included.
+//! The gateway: HTTP in, an event to the function of its route, the reply out. It behaves as an
+//! HTTP API of API Gateway does, its own errors included.
 
 pub mod event;
 pub mod reply;
@@ -80,7 +80,8 @@ async fn answer(
     response
 }
 
-/// One line for each request. What only reads is for those who look closer: agents poll all the time.
+/// One line for each request. What only reads is for those who look closer: agents poll all the
+/// time.
 fn log(method: &Method, path: &str, target: &Target, status: StatusCode, started: Instant) {
     let (status, ms) = (status.as_u16(), started.elapsed().as_millis());
     let function = target.function.as_str();

@@ -7,7 +7,8 @@ use base64::prelude::BASE64_STANDARD;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
-/// The response; `None` if the reply is not of payload format 2.0, which the gateway answers itself.
+/// The response; `None` if the reply is not of payload format 2.0, which the gateway answers
+/// itself.
 #[must_use]
 pub fn response(reply: &Value) -> Option<Response> {
     let status = u16::try_from(reply.get("statusCode")?.as_u64()?).ok()?;

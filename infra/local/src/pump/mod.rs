@@ -1,8 +1,8 @@
 //! The pump: reads the table's stream and hands it to the stream function by the rules of an event
 //! source mapping, in order, nothing skipped.
 //!
-//! How far the stream is finished is written down after each batch, so a process killed at any moment
-//! repeats records and never leaves one out.
+//! How far the stream is finished is written down after each batch, so a process killed at any
+//! moment repeats records and never leaves one out.
 
 pub mod record;
 pub mod rules;
@@ -17,6 +17,7 @@ use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 use runtime::{Function, FunctionError, SystemClock};
 use tokio::sync::watch;
 
+use crate::client::causes;
 use crate::data::Data;
 use record::Record;
 use rules::{Step, expired, pause, step, verdict};
@@ -60,14 +61,7 @@ pub struct StreamError(String);
 
 impl StreamError {
     fn of(error: impl std::error::Error) -> Self {
-        // The SDK's own text says little; what is below it says what happened.
-        let mut text = error.to_string();
-        let mut below = error.source();
-        while let Some(cause) = below {
-            text = format!("{text}: {cause}");
-            below = cause.source();
-        }
-        Self(text)
+        Self(causes(&error))
     }
 }
 

@@ -20,8 +20,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 pub enum Verdict {
     /// All of it is done.
     Done,
-    /// Everything before this place is done; the record there failed, and it and all after it are to
-    /// come again.
+    /// Everything before this place is done; the record there failed, and it and all after it are
+    /// to come again.
     From(usize),
     /// Nothing is known to be done.
     Whole,
@@ -29,8 +29,8 @@ pub enum Verdict {
 
 /// Reads the reply to a batch of records with these sequence numbers.
 ///
-/// An id that is empty, missing or of no record in the batch leaves nothing to rely on, so the whole
-/// batch counts as failed.
+/// An id that is empty, missing or of no record in the batch leaves nothing to rely on, so the
+/// whole batch counts as failed.
 #[must_use]
 pub fn verdict(sequence_numbers: &[&str], reply: &Result<Value, FunctionError>) -> Verdict {
     let Ok(reply) = reply else {
@@ -79,7 +79,8 @@ pub enum Step {
     },
 }
 
-/// The step after `verdict` on a batch of `len` records whose first one had failed `failures` times.
+/// The step after `verdict` on a batch of `len` records whose first one had failed `failures`
+/// times.
 #[must_use]
 pub fn step(len: usize, failures: u32, verdict: Verdict) -> Step {
     let first_failed = |at: usize, failures: u32| {
@@ -109,8 +110,8 @@ pub fn pause(failures: u32) -> Duration {
     }
 }
 
-/// Whether a record is too old to come again. One that has never been tried is tried at any age: the
-/// machine may have been off meanwhile.
+/// Whether a record is too old to come again. One that has never been tried is tried at any age:
+/// the machine may have been off meanwhile.
 #[must_use]
 pub fn expired(created_at: i64, now: i64, failures: u32) -> bool {
     failures > 0 && now.saturating_sub(created_at) > AGE_MAX_SECONDS
@@ -187,6 +188,13 @@ mod tests {
         let ms: Vec<u128> = (0..8).map(|n| pause(n).as_millis()).collect();
         assert_eq!(ms, [0, 100, 200, 400, 800, 1_600, 2_000, 2_000]);
         assert_eq!(pause(u32::MAX), PAUSE_MAX);
+    }
+
+    #[test]
+    fn a_record_comes_again_until_its_gap_may_be_told() {
+        let tried: Duration = (1..=RETRIES_MAX).map(pause).sum();
+        let waits = u128::try_from(app::react::PREDECESSOR_WAIT_MS).unwrap();
+        assert!(tried.as_millis() >= 2 * waits, "{tried:?}");
     }
 
     #[test]

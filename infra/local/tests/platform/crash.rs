@@ -231,7 +231,8 @@ fn check_trail(records: &[Value], now: u64, answered: &Answered) {
     assert!(records.iter().all(|record| record["type"] != "audit.gap"));
 }
 
-/// Every VM that was answered is there; the condemned are gone with their processes, the others run.
+/// Every VM that was answered is there; the condemned are gone with their processes, the others
+/// run.
 async fn check_vms(platform: &Platform, records: &[Value], answered: &Answered, notes: &Path) {
     let mut sentenced: BTreeSet<&str> = answered.stop_sent.iter().map(String::as_str).collect();
     for record in records {

@@ -1,7 +1,7 @@
 //! Items as the store holds them, and how each kind is written and read.
 //!
-//! Nothing is taken on trust: an attribute that is missing or of the wrong shape, an entity type that
-//! does not fit, or an image that breaks an invariant is [`StoreError::Corrupt`], naming it.
+//! Nothing is taken on trust: an attribute that is missing or of the wrong shape, an entity type
+//! that does not fit, or an image that breaks an invariant is [`StoreError::Corrupt`], naming it.
 
 pub(crate) mod api_key;
 pub(crate) mod audit;

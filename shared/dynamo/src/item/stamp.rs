@@ -7,8 +7,8 @@ use domain::{Caller, Version, WriteId};
 
 use super::{Reader, Writer, number, text};
 
-/// The attribute that lists the last write ids, the latest first. It is always of one length, so that
-/// an update can push them on by one without knowing them.
+/// The attribute that lists the last write ids, the latest first. It is always of one length, so
+/// that an update can push them on by one without knowing them.
 pub(crate) const RECENT_IDS: &str = "rc";
 /// The attribute that lists the versions that they made.
 pub(crate) const RECENT_VERSIONS: &str = "rn";

@@ -13,8 +13,8 @@ use crate::keys::{
 };
 
 impl FindMarket for DynamoStore {
-    /// Reads shard after shard from one that `spread` picks, in a direction that it picks too, until
-    /// there are enough.
+    /// Reads shard after shard from one that `spread` picks, in a direction that it picks too,
+    /// until there are enough.
     async fn find_market(
         &self,
         model: &GpuModelId,

@@ -20,6 +20,7 @@ use crate::item::reservation::{KIND, MARKET_KEY, OWNER, RELEASED, decode, encode
 use crate::item::slots::{OCCUPANT, SLOTS, TIER, tier_letter};
 use crate::item::{Item, node};
 use crate::keys::{DUE_AT, DUE_PK, Key, MARKET_PK, PK, SK, due_pk, node_pk, reservations_after};
+use crate::retry::stand_aside;
 
 impl LoadReservations for DynamoStore {
     async fn load_reservation(
@@ -218,7 +219,11 @@ impl MoveCustody for DynamoStore {
             Transacted::Refused(items) => {
                 let [node, reservation] =
                     [0, 1].map(|place| items.get(place).and_then(Option::as_ref));
-                landed(node, reservation, &change.write)
+                let landed = landed(node, reservation, &change.write)?;
+                if landed == Commit::Lost {
+                    stand_aside().await;
+                }
+                Ok(landed)
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::item::slots::{
 };
 use crate::item::{Item, UPDATED, node, reservation, vm};
 use crate::keys::Key;
+use crate::retry::stand_aside;
 
 impl SettleVm for DynamoStore {
     async fn settle(&self, change: &Settlement) -> StoreResult<Commit> {
@@ -34,7 +35,11 @@ impl SettleVm for DynamoStore {
             Transacted::Done => Ok(Commit::Done),
             Transacted::Refused(items) => {
                 let done = settled_before(change, &holders, &items)?;
-                Ok(if done { Commit::Done } else { Commit::Lost })
+                if !done {
+                    stand_aside().await;
+                    return Ok(Commit::Lost);
+                }
+                Ok(Commit::Done)
             }
         }
     }
@@ -47,8 +52,8 @@ fn custodian_key(node: &NodeId, custodian: &Custodian) -> Key {
     }
 }
 
-/// Whether this very change was written before: the mark of its write is on one of its items, or the
-/// VM is exactly as the change makes it.
+/// Whether this very change was written before: the mark of its write is on one of its items, or
+/// the VM is exactly as the change makes it.
 fn settled_before(
     change: &Settlement,
     holders: &[Custodian],

@@ -40,8 +40,8 @@ impl LoadVms for DynamoStore {
 }
 
 impl ListVms for DynamoStore {
-    /// One query of the index of keys and one batch of reads: the index costs a write once in a VM's
-    /// life, where one of whole items would cost one with every change.
+    /// One query of the index of keys and one batch of reads: the index costs a write once in a
+    /// VM's life, where one of whole items would cost one with every change.
     async fn list_vms(
         &self,
         org: &OrgId,
