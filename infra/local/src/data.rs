@@ -206,6 +206,18 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::rename(&half, path)
 }
 
+/// Makes sure that [`replace`] will work, and takes away what is there from earlier.
+///
+/// # Errors
+/// As the file system has it.
+pub fn clear(path: &Path) -> io::Result<()> {
+    open_new(path)?;
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::data::replace;
+use crate::data::{clear, replace};
 use crate::failure::{Failure, start};
 use crate::fleet;
 use crate::keys::Part;
@@ -69,6 +69,9 @@ pub async fn serve(options: &Serve, output: &mut Output) -> Result<(), Failure> 
 /// Sets up the fleet, if there is to be one, and says that the platform is ready; the id of the
 /// fleet's reservation.
 async fn make_ready(options: &Serve, platform: &Platform) -> Result<Option<String>, Failure> {
+    if let Some(file) = &options.ready_file {
+        clear(file).map_err(|error| unwritable(file, error))?;
+    }
     let reservation = match options.demo_fleet {
         true => Some(fleet::set_up(platform).await?),
         false => None,

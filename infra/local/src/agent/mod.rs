@@ -133,15 +133,15 @@ impl Agent {
         let units = node.units.into_iter();
         self.host
             .compare(&units.map(|unit| (unit.id, unit.vm_id)).collect());
+        let mut outcome = Ok(());
         for vm in &condemned {
             if self.host.stop(vm) == Left::Stopping {
                 continue;
             }
-            if let Err(error) = self.confirm(&path, vm).await {
-                tracing::warn!(%vm, %error, "VM not confirmed");
-            }
+            // One that cannot be confirmed must not hold up another.
+            outcome = outcome.and(self.confirm(&path, vm).await);
         }
-        Ok(())
+        outcome
     }
 
     async fn confirm(&self, path: &str, vm: &VmId) -> Result<(), LookError> {
