@@ -124,10 +124,7 @@ impl Data {
                 locked(files).remove(name);
                 Ok(())
             }
-            Place::Folder { root, .. } => match std::fs::remove_file(root.join(name)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            },
+            Place::Folder { root, .. } => remove(&root.join(name)),
         }
     }
 
@@ -212,6 +209,11 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// As the file system has it.
 pub fn clear(path: &Path) -> io::Result<()> {
     open_new(path)?;
+    remove(path)
+}
+
+/// Takes a file away, if it is there.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),

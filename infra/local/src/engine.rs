@@ -1,6 +1,6 @@
 //! The embedded engine: DynamoDB's protocol over HTTP, on a port of this machine alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use dynoxide::Database;
@@ -53,6 +53,23 @@ impl Engine {
             stop,
             task: tokio::spawn(serving),
         })
+    }
+
+    /// The files that a table in this file may consist of.
+    pub(crate) fn files(file: &Path) -> [PathBuf; 3] {
+        ["", "-wal", "-shm"].map(|suffix| {
+            let mut name = file.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        })
+    }
+
+    /// Brings a table that no engine has open into its one file.
+    ///
+    /// # Errors
+    /// As the file system has it.
+    pub(crate) fn fold(file: &Path) -> rusqlite::Result<()> {
+        rusqlite::Connection::open(file)?.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
     /// A client of its tables, with the bounds on time and tries of production.

@@ -14,6 +14,8 @@ pub fn to_stderr(level: &str) {
     let format = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)
+        // A reader that has gone, or a full disk, is no reason for the platform to end.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     // A second subscriber is refused; the first one stays.

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::agent::host::{Host, VmProgram};
 use crate::agent::{Agent, controller};
 use crate::client::Client;
-use crate::data::Data;
+use crate::data::{Data, remove};
 use crate::engine::Engine;
 use crate::failure::{Failure, run, start};
 use crate::gateway::{self, Functions};
@@ -28,6 +28,8 @@ use crate::queue::Queue;
 const TABLE: &str = "relet";
 /// The node whose agent runs here.
 pub const NODE: &str = "gpu-node-1";
+/// The file with the secret of cursors, so that they are good over a restart.
+const CURSOR_SECRET: &str = "cursor-secret";
 /// How long API keys are kept, in milliseconds, as in the cloud.
 const KEY_TTL_MS: i64 = 5_000;
 
@@ -62,7 +64,7 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, String), Failure> {
     Ok((listener, format!("http://{bound}")))
 }
 
-/// A secret of this run; nothing that it protects outlives the process.
+/// A fresh secret.
 fn secret() -> Result<String, Failure> {
     Ok(app::auth::hex(&random()?))
 }
@@ -78,11 +80,8 @@ impl Platform {
             Some(folder) => Data::folder(folder)?,
             None => Data::memory(),
         });
-        let engine = Engine::start(data.table_file().as_deref()).await?;
-        let tables = engine.tables();
-        let made = dynamo::table::create(&tables, TABLE).await;
-        made.map_err(|error| start("cannot make the table", error))?;
-        let store = DynamoStore::new(tables, TABLE);
+        let engine = table(&data).await?;
+        let store = DynamoStore::new(engine.tables(), TABLE);
         let keys = Keys::set_up(&data, &store).await?;
         let host = Host::new(Arc::clone(&data), options.program.clone());
         let host = Arc::new(host.map_err(|error| start("cannot read the notes of VMs", error))?);
@@ -99,7 +98,8 @@ impl Platform {
         let client = client.map_err(|error| start("cannot start the node agent", error))?;
         let agent = Agent::new(NODE, client, Arc::clone(&host));
 
-        tasks.spawn(gateway::serve(listener, functions(store)?, stopped.clone()));
+        let functions = functions(store, &data)?;
+        tasks.spawn(gateway::serve(listener, functions, stopped.clone()));
         tasks.spawn(running(pump.run(stopped.clone())));
         tasks.spawn(running(queue.run(terminate, stopped.clone())));
         tasks.spawn(running(agent.run(stopped)));
@@ -166,6 +166,36 @@ impl Platform {
     }
 }
 
+/// The engine with the table in it.
+async fn table(data: &Data) -> Result<Engine, Failure> {
+    let Some(file) = data.table_file() else {
+        let engine = Engine::start(None).await?;
+        create(&engine).await?;
+        return Ok(engine);
+    };
+    if !file.exists() {
+        // The engine makes a table in several steps. In a file of its own, a process killed between
+        // them leaves nothing that anybody takes for a table.
+        let new = file.with_extension("new");
+        let what = format!("cannot make {}", file.display());
+        for part in Engine::files(&new) {
+            remove(&part).map_err(|error| start(&what, error))?;
+        }
+        let engine = Engine::start(Some(&new)).await?;
+        let made = create(&engine).await;
+        engine.stop().await?;
+        made?;
+        Engine::fold(&new).map_err(|error| start(&what, error))?;
+        std::fs::rename(&new, &file).map_err(|error| start(&what, error))?;
+    }
+    Engine::start(Some(&file)).await
+}
+
+async fn create(engine: &Engine) -> Result<(), Failure> {
+    let made = dynamo::table::create(&engine.tables(), TABLE).await;
+    made.map_err(|error| start("cannot make the table", error))
+}
+
 async fn running(part: impl Future<Output = ()>) -> Result<(), Failure> {
     part.await;
     Ok(())
@@ -194,9 +224,17 @@ async fn controlled(
 }
 
 /// The functions behind the gateway, as their binaries make them.
-fn functions(store: DynamoStore) -> Result<Functions, Failure> {
-    let secret = secret()?;
-    let cursors = CursorKey::new(secret.as_bytes());
+fn functions(store: DynamoStore, data: &Data) -> Result<Functions, Failure> {
+    let bad = |error| start(&format!("cannot use {CURSOR_SECRET}"), error);
+    let secret = match data.read(CURSOR_SECRET).map_err(bad)? {
+        Some(kept) if !kept.is_empty() => kept,
+        _ => {
+            let fresh = secret()?.into_bytes();
+            data.write(CURSOR_SECRET, &fresh).map_err(bad)?;
+            fresh
+        }
+    };
+    let cursors = CursorKey::new(&secret);
     let cursors = cursors.map_err(|error| start("no secret for cursors", error))?;
     let service = Service::new(store, SystemClock, SystemIds, cursors, KEY_TTL_MS);
     let service = Arc::new(service);

@@ -14,7 +14,7 @@ pub(crate) const RACES_MAX: usize = 8;
 /// Ends a reservation and returns it as it is then. Ending it again changes nothing.
 ///
 /// # Errors
-/// The refusals of [`reservation::end`]; the store's failures; [`Error::Unavailable`] if other
+/// The refusals of [`reservation::end`]; the store's failures; [`Error::Throttled`] if other
 /// writers win every race.
 pub async fn end(
     store: &(impl LoadNode + LoadReservations + MoveCustody),
@@ -62,7 +62,7 @@ pub async fn end(
             return Ok(change.reservation);
         }
     }
-    Err(Error::Unavailable(Internal(format!(
+    Err(Error::Throttled(Internal(format!(
         "ending {id} lost {RACES_MAX} races"
     ))))
 }

@@ -51,7 +51,7 @@ pub enum Error {
         /// The present state, where the caller may see it and the answer carries it.
         current: Option<Box<Reservation>>,
     },
-    /// The store is over its rate.
+    /// The store is over its rate, or other writers stayed in the way.
     Throttled(Internal),
     /// The store, or a result that was lost, cannot be had now.
     Unavailable(Internal),
@@ -80,8 +80,9 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         let internal = Internal(error.to_string());
         match error {
-            StoreError::Throttled => Error::Throttled(internal),
-            StoreError::Conflict | StoreError::Unavailable(_) => Error::Unavailable(internal),
+            // In both cases the same call may be sent again: there was too much at once.
+            StoreError::Throttled | StoreError::Conflict => Error::Throttled(internal),
+            StoreError::Unavailable(_) => Error::Unavailable(internal),
             StoreError::Corrupt(_) => Error::Bug(internal),
         }
     }

@@ -39,7 +39,7 @@ pub struct ReserveRequest {
 /// Makes a reservation that is active at once.
 ///
 /// # Errors
-/// The refusals of [`reserve`]; the store's failures; [`Error::Unavailable`] if other writers win
+/// The refusals of [`reserve`]; the store's failures; [`Error::Throttled`] if other writers win
 /// every race.
 pub async fn create(
     store: &(impl LoadNode + MoveCustody),
@@ -77,7 +77,7 @@ pub async fn create(
             return Ok(change.reservation);
         }
     }
-    Err(Error::Unavailable(Internal(format!(
+    Err(Error::Throttled(Internal(format!(
         "reserving on {} lost {RACES_MAX} races",
         request.node
     ))))

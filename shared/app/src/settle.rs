@@ -259,7 +259,7 @@ async fn view_of(store: &impl SettleStore, vm: &Vm) -> Result<NodeView, Error> {
 }
 
 fn lost(id: &VmId) -> Error {
-    Error::Unavailable(Internal(format!(
+    Error::Throttled(Internal(format!(
         "a change of VM {id} lost {RACES_MAX} races"
     )))
 }

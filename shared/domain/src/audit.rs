@@ -376,7 +376,7 @@ fn array<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", texts.map(string).collect::<Vec<_>>().join(","))
 }
 
-/// A JSON string, escaping no more than JSON asks for.
+/// A JSON string, escaped as RFC 8785 has it.
 fn string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -384,6 +384,11 @@ fn string(text: &str) -> String {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
+            '\u{8}' => out.push_str("\\b"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\u{c}' => out.push_str("\\f"),
+            '\r' => out.push_str("\\r"),
             c if c < ' ' => {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }

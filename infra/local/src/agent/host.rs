@@ -58,7 +58,26 @@ struct Process {
     told: Option<Instant>,
 }
 
+impl Note {
+    fn unknown(vm: &VmId) -> Self {
+        Self {
+            units: BTreeSet::new(),
+            group: Group::unknown(vm),
+        }
+    }
+}
+
 impl Process {
+    /// One that an earlier platform started.
+    fn found(note: Note) -> Self {
+        Self {
+            note,
+            running: None,
+            started: Instant::now(),
+            told: None,
+        }
+    }
+
     fn reap(&mut self) {
         if let Some(running) = &mut self.running {
             running.reap();
@@ -95,20 +114,18 @@ impl Host {
             let id: Option<VmId> = id
                 .and_then(|name| name.strip_suffix(".json"))
                 .and_then(|name| name.parse().ok());
-            let note = data.read(&name)?;
-            let note: Option<Note> = note.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-            let (Some(vm), Some(note)) = (id, note) else {
+            let Some(vm) = id else {
                 tracing::warn!(name, "not a note of a VM's process; left alone");
                 continue;
             };
+            let note = data.read(&name).ok().flatten();
+            let note = note.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let note = note.unwrap_or_else(|| {
+                tracing::warn!(name, "a note that cannot be read; its VM is looked for");
+                Note::unknown(&vm)
+            });
             tracing::info!(%vm, pid = note.group.pid, alive = note.group.is_alive(), "VM found");
-            let process = Process {
-                note,
-                running: None,
-                started: Instant::now(),
-                told: None,
-            };
-            vms.processes.insert(vm, process);
+            vms.processes.insert(vm, Process::found(note));
         }
         Ok(Self {
             data,
@@ -133,9 +150,18 @@ impl Host {
         if let Some(process) = vms.processes.get_mut(vm) {
             process.reap();
             if process.note.group.is_alive() || process.started.elapsed() < RESTART_AFTER {
+                process.note.units.extend(units.iter().cloned());
                 return Ok(());
             }
             tracing::warn!(%vm, "its process ended by itself and is started again");
+        }
+        let holders = vms.processes.iter().filter(|(other, _)| *other != vm);
+        for (other, process) in holders {
+            // Its VM was confirmed as gone too early: the GPU is not free before it is.
+            if !process.note.units.is_disjoint(units) {
+                tracing::warn!(%vm, %other, "VM not started: a process is still on its units");
+                return Ok(());
+            }
         }
         // What runs in a platform without a folder must not outlive it: nobody could find it again.
         let with_input = !self.data.is_lasting();
@@ -147,8 +173,7 @@ impl Host {
         let command = self.program.command.as_deref().unwrap_or(idle);
         let unit_ids: Vec<&str> = units.iter().map(UnitId::as_str).collect();
         let unit_ids = unit_ids.join(",");
-        let env = [("RELET_VM_ID", vm.as_str()), ("RELET_UNIT_IDS", &*unit_ids)];
-        let gated = start(command, &env, with_input)?;
+        let gated = start(vm, command, &[("RELET_UNIT_IDS", &unit_ids)], with_input)?;
         let note = Note {
             units: units.clone(),
             group: gated.group.clone(),
@@ -175,6 +200,14 @@ impl Host {
     pub fn stop(&self, vm: &VmId) -> Left {
         let mut vms = self.locked();
         vms.stopped.insert(vm.clone());
+        if !vms.processes.contains_key(vm) {
+            let lost = Note::unknown(vm);
+            if !lost.group.is_alive() {
+                return Left::Nothing;
+            }
+            tracing::warn!(%vm, "a process that nothing was noted of");
+            vms.processes.insert(vm.clone(), Process::found(lost));
+        }
         let Some(process) = vms.processes.get_mut(vm) else {
             return Left::Nothing;
         };
@@ -183,14 +216,16 @@ impl Host {
         if !group.is_alive() {
             return self.forget(vm, &mut vms);
         }
-        match process.told {
-            None => {
+        let sent = match process.told {
+            None => group.signal(Signal::TERM).map(|()| {
                 tracing::info!(%vm, pid = group.pid, "VM told to stop");
                 process.told = Some(Instant::now());
-                group.signal(Signal::TERM);
-            }
+            }),
             Some(at) if at.elapsed() >= self.program.grace => group.signal(Signal::KILL),
-            Some(_) => {}
+            Some(_) => Ok(()),
+        };
+        if let Err(error) = sent {
+            tracing::warn!(%vm, %error, "VM not told to stop yet");
         }
         Left::Stopping
     }
@@ -228,8 +263,10 @@ impl Host {
     pub fn go_on(&self) -> bool {
         let stopping: Vec<VmId> = {
             let vms = self.locked();
-            let told = vms.processes.iter().filter(|(_, p)| p.told.is_some());
-            told.map(|(vm, _)| vm.clone()).collect()
+            let all = vms.processes.keys();
+            all.filter(|vm| vms.stopped.contains(*vm))
+                .cloned()
+                .collect()
         };
         let left: Vec<Left> = stopping.iter().map(|vm| self.stop(vm)).collect();
         left.contains(&Left::Stopping)

@@ -25,6 +25,8 @@ use event::{Arrival, Target};
 
 /// Most bytes of a request body.
 const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+/// Longest time for a request body to come.
+const BODY_MAX: Duration = Duration::from_secs(10);
 /// Longest time that a function may take.
 const FUNCTION_MAX: Duration = Duration::from_secs(30);
 /// Longest time that open connections may hold up a stop.
@@ -100,8 +102,13 @@ async fn invoke(
 ) -> Response {
     let failed = || reply::own(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
     let (parts, body) = request.into_parts();
-    let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
-        return reply::own(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
+    let read = axum::body::to_bytes(body, BODY_BYTES_MAX);
+    let body = match tokio::time::timeout(BODY_MAX, read).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => {
+            return reply::own(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
+        }
+        Err(_) => return reply::own(StatusCode::REQUEST_TIMEOUT, "Request Timeout"),
     };
     let arrival = Arrival {
         peer,

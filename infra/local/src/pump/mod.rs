@@ -78,6 +78,17 @@ impl Pump {
     ) -> Result<Self, StreamError> {
         let finished = data.read(CHECKPOINT).map_err(StreamError::of)?;
         let finished = finished.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let finished = finished.filter(|number| {
+            let whole = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+            if !whole {
+                // Records that come again change nothing.
+                tracing::warn!(
+                    CHECKPOINT,
+                    "not a checkpoint; the stream is read from its beginning"
+                );
+            }
+            whole
+        });
         Ok(Self {
             source: Source::new(client, table, finished).await?,
             function,

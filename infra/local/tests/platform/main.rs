@@ -7,7 +7,9 @@
 )]
 
 mod crash;
+mod damage;
 mod demo;
+mod processes;
 mod refusals;
 mod serve;
 mod support;

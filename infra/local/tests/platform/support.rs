@@ -47,16 +47,20 @@ pub(crate) struct Platform {
 impl Platform {
     /// Starts one in this folder, without waiting for it to be ready.
     pub(crate) fn spawn(folder: &Path, args: &[&str]) -> Self {
+        Self::spawn_as(relet(), folder, args)
+    }
+
+    /// The same by this command.
+    pub(crate) fn spawn_as(mut command: Command, folder: &Path, args: &[&str]) -> Self {
         let ready_file = folder.join("ready.json");
         // What an earlier one wrote says nothing of this one.
         let _ = std::fs::remove_file(&ready_file);
-        let child = relet()
+        let child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--ready-file"])
             .arg(&ready_file)
             .args(args)
             .current_dir(folder)
             .stdout(Stdio::null())
-            .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
         Self {
@@ -69,7 +73,12 @@ impl Platform {
 
     /// Starts one and waits until it answers.
     pub(crate) async fn start(folder: &Path, args: &[&str]) -> Self {
-        let mut platform = Self::spawn(folder, args);
+        Self::spawn(folder, args).ready().await
+    }
+
+    /// Waits until it answers.
+    pub(crate) async fn ready(self) -> Self {
+        let mut platform = self;
         until("the platform is ready", async || platform.is_ready()).await;
         platform
     }
@@ -175,6 +184,12 @@ pub(crate) async fn status(platform: &Platform, vm: &str) -> String {
 pub(crate) fn noting(folder: &Path, then: &str) -> String {
     let folder = folder.display();
     format!("echo $$ > '{folder}'/$RELET_VM_ID; {then}")
+}
+
+/// Waits for the process id that a VM notes.
+pub(crate) async fn process(folder: &Path, vm: &str) -> u32 {
+    until("it has a process", async || noted(folder, vm).is_some()).await;
+    noted(folder, vm).unwrap()
 }
 
 /// The process id that a VM noted, once it did.
