@@ -193,7 +193,8 @@ pub async fn confirm(
 /// Confirms a stop on behalf of the platform.
 ///
 /// # Errors
-/// As [`confirm_gone`].
+/// Not found if there never was such a VM; [`Refusal::VmNotCondemned`] for one that nobody told to
+/// stop; the store's failures.
 pub async fn confirm_as_system(
     store: &impl SettleStore,
     clock: &impl Clock,
