@@ -1,5 +1,5 @@
-//! Processes of VMs that do not behave, and a machine at its limits: none outlives its VM, none dies
-//! in its place, and no two share a unit.
+//! Processes of VMs that do not behave, and a machine at its limits: none outlives its VM, none
+//! dies in its place, and no two share a unit.
 
 use std::io::Write as _;
 use std::net::TcpStream;
