@@ -443,3 +443,19 @@ async fn odd_hosts_paths_and_headers_fail_no_call() {
         stage.refused(event, (404, "not_found"), &[]).await;
     }
 }
+
+/// Written as they are they fit; encoded for their conversion they would be three times as long.
+#[tokio::test]
+async fn a_path_or_query_that_grows_too_long_is_refused_like_any_other() {
+    let stage = Stage::set().await;
+    let long = "{".repeat(22_000);
+    for route in ROUTES {
+        let event = stage.event(route.operation);
+        stage
+            .refused(with_query(event.clone(), &long), BAD, &["query"])
+            .await;
+        let mut lost = event;
+        lost["rawPath"] = Value::from(format!("/v1/nodes/{long}"));
+        stage.refused(lost, (404, "not_found"), &[]).await;
+    }
+}

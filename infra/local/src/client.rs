@@ -63,6 +63,15 @@ impl Client {
         })
     }
 
+    /// The same with another key.
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Self {
+        Self {
+            authorization: Secret(format!("Bearer {key}")),
+            ..self.clone()
+        }
+    }
+
     /// Makes a call; `if_match` goes into the header of that name.
     ///
     /// # Errors

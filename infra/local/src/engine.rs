@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use dynoxide::Database;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -72,32 +73,30 @@ impl Engine {
         rusqlite::Connection::open(file)?.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
-    /// A client of its tables, with the bounds on time and tries of production.
+    /// A client of its tables.
     #[must_use]
     pub fn tables(&self) -> aws_sdk_dynamodb::Client {
-        let settings = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .endpoint_url(&self.url)
-            .region(Region::new(REGION))
-            .credentials_provider(credentials())
-            .retry_config(dynamo::retries())
-            .timeout_config(dynamo::timeouts())
-            .build();
-        aws_sdk_dynamodb::Client::from_conf(settings)
+        aws_sdk_dynamodb::Client::new(&self.settings())
     }
 
     /// A client of its streams.
     #[must_use]
     pub fn streams(&self) -> aws_sdk_dynamodbstreams::Client {
-        let settings = aws_sdk_dynamodbstreams::Config::builder()
+        aws_sdk_dynamodbstreams::Client::new(&self.settings())
+    }
+
+    /// Where it is, with the bounds on time and tries of production.
+    fn settings(&self) -> SdkConfig {
+        // It asks for a signature and takes any.
+        let credentials = Credentials::new("local", "local", None, None, "relet");
+        SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .endpoint_url(&self.url)
             .region(Region::new(REGION))
-            .credentials_provider(credentials())
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
             .retry_config(dynamo::retries())
             .timeout_config(dynamo::timeouts())
-            .build();
-        aws_sdk_dynamodbstreams::Client::from_conf(settings)
+            .build()
     }
 
     /// Stops it once the requests it is at are answered.
@@ -120,9 +119,4 @@ fn index_stream(file: &Path) -> rusqlite::Result<()> {
         "CREATE INDEX IF NOT EXISTS relet_stream_order
          ON _stream_records (table_name, CAST(sequence_number AS INTEGER))",
     )
-}
-
-/// The engine asks for a signature and takes any.
-fn credentials() -> Credentials {
-    Credentials::new("local", "local", None, None, "relet")
 }

@@ -23,6 +23,13 @@ const IN_QUERY: &AsciiSet = &CONTROLS
 /// What cannot stand in a path as it is. Gateways hand over some paths decoded.
 const IN_PATH: &AsciiSet = &IN_QUERY.add(b'?').add(b'[').add(b']');
 
+/// Most characters of a path, and of a query: both together fit into an address. What is longer has
+/// no meaning here, since ids and cursors are far shorter.
+const PART_CHARS_MAX: usize = 32_000;
+/// Stands for a path or query that is longer: no route and no parameter has this name, so that the
+/// one is not found and the other refused.
+const TOO_LONG: &str = "longer-than-32000-characters";
+
 /// Headers that the conversion builds an address from, which nothing here needs.
 const OF_THE_ADDRESS: [&str; 2] = ["host", "x-forwarded-proto"];
 
@@ -32,7 +39,7 @@ const OF_THE_ADDRESS: [&str; 2] = ["host", "x-forwarded-proto"];
 /// Its body is said to be base64 and is not: no gateway sends that.
 pub(crate) fn tame(event: &mut Value) -> Result<(), String> {
     let path = event["rawPath"].as_str().map(|path| {
-        let encoded = utf8_percent_encode(path, IN_PATH).to_string();
+        let encoded = encoded(path, IN_PATH);
         if encoded.starts_with('/') {
             encoded
         } else {
@@ -40,7 +47,7 @@ pub(crate) fn tame(event: &mut Value) -> Result<(), String> {
         }
     });
     let query = event["rawQueryString"].as_str();
-    let query = query.map(|query| utf8_percent_encode(query, IN_QUERY).to_string());
+    let query = query.map(|query| encoded(query, IN_QUERY));
     for (name, value) in [("rawPath", path), ("rawQueryString", query)] {
         if let Some(value) = value {
             event[name] = Value::String(value);
@@ -52,11 +59,19 @@ pub(crate) fn tame(event: &mut Value) -> Result<(), String> {
     if let Some(Value::Object(headers)) = event.get_mut("headers") {
         tame_headers(headers);
     }
-    let encoded = event["isBase64Encoded"] == true;
-    match event["body"].as_str().filter(|_| encoded) {
+    let is_base64 = event["isBase64Encoded"] == true;
+    match event["body"].as_str().filter(|_| is_base64) {
         Some(body) if BASE64_STANDARD.decode(body).is_err() => Err("a body is not base64".into()),
         _ => Ok(()),
     }
+}
+
+fn encoded(text: &str, set: &'static AsciiSet) -> String {
+    let encoded = utf8_percent_encode(text, set).to_string();
+    if encoded.len() > PART_CHARS_MAX {
+        return TOO_LONG.to_owned();
+    }
+    encoded
 }
 
 /// Takes out what the address would be built from, and puts a `?` for every character that a header
@@ -95,6 +110,16 @@ mod tests {
             "requestContext": { "stage": "s" },
         });
         assert_eq!(event, expected);
+    }
+
+    #[test]
+    fn what_is_too_long_becomes_what_nothing_is_called() {
+        // Encoding makes three characters of each.
+        let long = "{".repeat(22_000);
+        let mut event = json!({ "rawPath": format!("/v1/{long}"), "rawQueryString": long });
+        assert_eq!(tame(&mut event), Ok(()));
+        assert_eq!(event["rawPath"], format!("/{TOO_LONG}"));
+        assert_eq!(event["rawQueryString"], TOO_LONG);
     }
 
     #[test]

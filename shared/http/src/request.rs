@@ -69,7 +69,7 @@ impl Call {
         }
         let text = str::from_utf8(&self.body).map_err(|_| bad("the body is not UTF-8"))?;
         let parsed: Result<Object<T>, _> = serde_json::from_str(text);
-        parsed.map(|object| object.0).map_err(|error| {
+        let Object(body) = parsed.map_err(|error| {
             let problem = match misfit::<T>(text) {
                 Some(field) if !error.to_string().contains(&format!("`{field}`")) => {
                     format!("{field}: {error}")
@@ -78,7 +78,11 @@ impl Call {
             };
             let problem: String = problem.chars().take(PARSER_TEXT_CHARS_MAX).collect();
             bad(format!("the body does not fit this call: {problem}"))
-        })
+        })?;
+        match null_field(text) {
+            Some(field) => Err(bad(format!("{field}: null is no value; leave it out"))),
+            None => Ok(body),
+        }
     }
 
     /// A query parameter that is `true` or `false`.
@@ -154,6 +158,28 @@ fn misfit<T: DeserializeOwned>(text: &str) -> Option<String> {
     alone.map(|(name, _)| name)
 }
 
+/// The first field of an object that is null or has a null in it. A flag that a program failed to
+/// fill in must not count as one that was left out, so this holds for every field there is.
+fn null_field(text: &str) -> Option<String> {
+    fn has_null(value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Array(items) => items.iter().any(has_null),
+            Value::Object(fields) => fields.values().any(has_null),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+    // Most bodies have none, and are not read a second time.
+    if !text.contains("null") {
+        return None;
+    }
+    let fields: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let mut fields = fields.into_iter();
+    fields
+        .find(|(_, value)| has_null(value))
+        .map(|(name, _)| name)
+}
+
 /// A value that is written as an object: the parser by itself would also take an array with the
 /// fields in their order.
 #[derive(Debug, Default)]
@@ -177,16 +203,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
         T::deserialize(MapAccessDeserializer::new(members)).map(Object)
     }
-}
-
-/// Reads a field that may be left out but is not null where it is there: a flag that a program
-/// failed to fill in must not count as one that was left out.
-pub(crate) fn given<'de, D, T>(value: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    T::deserialize(value).map(Some)
 }
 
 /// Reads `unitIds` of a capacity verb.

@@ -119,25 +119,10 @@ fn as_event_record(record: &Record) -> Value {
     out
 }
 
-fn item<'a>(attributes: impl IntoIterator<Item = (&'a String, &'a AttributeValue)>) -> Value {
-    let sorted: BTreeMap<&String, Value> = attributes
+fn item<'a>(image: impl IntoIterator<Item = (&'a String, &'a AttributeValue)>) -> Value {
+    let item: BTreeMap<&String, serde_dynamo::AttributeValue> = image
         .into_iter()
-        .map(|(name, value)| (name, attribute(value)))
+        .map(|(name, value)| (name, value.clone().into()))
         .collect();
-    json!(sorted)
-}
-
-/// An attribute in the store's JSON. The product has no other types than these.
-fn attribute(value: &AttributeValue) -> Value {
-    match value {
-        AttributeValue::S(text) => json!({ "S": text }),
-        AttributeValue::N(number) => json!({ "N": number }),
-        AttributeValue::Bool(flag) => json!({ "BOOL": flag }),
-        AttributeValue::Ss(texts) => json!({ "SS": texts }),
-        AttributeValue::L(list) => {
-            json!({ "L": list.iter().map(attribute).collect::<Vec<_>>() })
-        }
-        AttributeValue::M(map) => json!({ "M": item(map) }),
-        other => unreachable!("the product writes no {other:?}"),
-    }
+    json!(item)
 }

@@ -3,6 +3,7 @@
 //! Everything about a process is written down before it begins, so the platform may be killed at
 //! any moment: the one after it finds every process that still runs.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,7 +69,7 @@ impl Note {
 }
 
 impl Process {
-    /// One that an earlier platform started.
+    /// One that runs, and of which this platform holds nothing but the note.
     fn found(note: Note) -> Self {
         Self {
             note,
@@ -186,10 +187,8 @@ impl Host {
         let running = gated.let_go(with_input)?;
         tracing::info!(%vm, pid = note.group.pid, unit_ids, "VM started");
         let process = Process {
-            note,
             running: Some(running),
-            started: Instant::now(),
-            told: None,
+            ..Process::found(note)
         };
         vms.processes.insert(vm.clone(), process);
         Ok(())
@@ -200,16 +199,16 @@ impl Host {
     pub fn stop(&self, vm: &VmId) -> Left {
         let mut vms = self.locked();
         vms.stopped.insert(vm.clone());
-        if !vms.processes.contains_key(vm) {
-            let lost = Note::unknown(vm);
-            if !lost.group.is_alive() {
-                return Left::Nothing;
+        let process = match vms.processes.entry(vm.clone()) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(place) => {
+                let lost = Note::unknown(vm);
+                if !lost.group.is_alive() {
+                    return Left::Nothing;
+                }
+                tracing::warn!(%vm, "a process that nothing was noted of");
+                place.insert(Process::found(lost))
             }
-            tracing::warn!(%vm, "a process that nothing was noted of");
-            vms.processes.insert(vm.clone(), Process::found(lost));
-        }
-        let Some(process) = vms.processes.get_mut(vm) else {
-            return Left::Nothing;
         };
         let group = process.note.group.clone();
         process.reap();
@@ -246,7 +245,12 @@ impl Host {
     pub fn compare(&self, occupants: &BTreeMap<UnitId, Option<VmId>>) {
         let gone: Vec<VmId> = {
             let vms = self.locked();
-            let gone = vms.processes.iter().filter(|(vm, process)| {
+            // Those that are being stopped go on by themselves.
+            let kept = vms
+                .processes
+                .iter()
+                .filter(|(vm, _)| !vms.stopped.contains(*vm));
+            let gone = kept.filter(|(vm, process)| {
                 let units = process.note.units.iter();
                 let mut shown = units.filter_map(|unit| occupants.get(unit));
                 shown.any(|occupant| occupant.as_ref() != Some(vm))

@@ -135,7 +135,7 @@ async fn watch(story: &mut Story<'_>, spot: &VmId, process: &Group) -> Result<()
         .until("the process is gone", async || Ok(!process.is_alive()))
         .await?;
     let path = format!("/v1/vms/{spot}");
-    let owner = story.client(Part::Stranger).clone();
+    let owner = story.client(Part::Stranger);
     story
         .until("the VM is terminated", async || {
             Ok(owner.get(&path).await?.body["status"] == "terminated")
@@ -199,7 +199,7 @@ async fn end(
 
 async fn audit(story: &mut Story<'_>, reservation: &str) -> Result<(), Failure> {
     story.step("Who did what, in order, each record sealed over the one before.");
-    let reader = story.client(Part::Owner).clone();
+    let reader = story.client(Part::Owner);
     let etag = reader
         .get(reservation)
         .await

@@ -1,6 +1,5 @@
 //! How the story is told: a step, its calls with their answers, and what was checked.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use domain::VmId;
@@ -10,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::agent::process::Group;
 use crate::client::{Answer, CallError, Client};
 use crate::failure::{Failure, run};
-use crate::keys::Part;
+use crate::keys::{Keys, Part};
 use crate::output::{BAD, CALL, DIM, GOOD, HEADING, Output, styled};
 use crate::platform::Platform;
 
@@ -66,8 +65,8 @@ impl Call {
 #[derive(Debug)]
 pub(super) struct Story<'a> {
     output: &'a mut Output,
-    clients: BTreeMap<Part, Client>,
-    nobody: Client,
+    client: Client,
+    keys: Keys,
     steps: usize,
     started: Instant,
 }
@@ -83,24 +82,21 @@ impl<'a> Story<'a> {
     /// # Errors
     /// [`Failure::Start`] if there is no HTTP client to be had.
     pub(super) fn new(platform: &Platform, output: &'a mut Output) -> Result<Self, Failure> {
-        let mut clients = BTreeMap::new();
-        for part in Part::ALL {
-            clients.insert(part, platform.client(part)?);
-        }
+        let client = platform.client(Part::Operator)?;
         let title = "Relet: sell a reserved GPU twice, take it back at once";
         output.line(styled(HEADING, title));
         Ok(Self {
             output,
-            clients,
-            nobody: platform.client(Part::Stranger)?,
+            client,
+            keys: platform.keys().clone(),
             steps: 0,
             started: Instant::now(),
         })
     }
 
     /// The caller with the key of a part.
-    pub(super) fn client(&self, part: Part) -> &Client {
-        self.clients.get(&part).unwrap_or(&self.nobody)
+    pub(super) fn client(&self, part: Part) -> Client {
+        self.client.with_key(self.keys.of(part))
     }
 
     /// Begins a step.
@@ -131,7 +127,7 @@ impl<'a> Story<'a> {
             call.path,
             styled(DIM, format!("({condition}by {})", call.by.name()))
         ));
-        let client = self.client(call.by).clone();
+        let client = self.client(call.by);
         let sent = client.send(
             call.method.clone(),
             &call.path,

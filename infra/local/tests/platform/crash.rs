@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use relet::client::{Answer, Client};
 use serde_json::{Value, json};
+use testkit::Rng;
 use tokio::task::JoinSet;
 
 use crate::support::{NODE, Platform, noted, noting, ok, runs, until};
@@ -34,14 +35,6 @@ struct Answered {
 
 type Log = Arc<Mutex<Answered>>;
 
-/// A random number below `bound`, out of a seed that it moves on: xorshift.
-fn below(seed: &mut u64, bound: u64) -> u64 {
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    *seed % bound
-}
-
 fn version(answer: &Answer) -> u64 {
     answer
         .etag
@@ -53,16 +46,12 @@ fn version(answer: &Answer) -> u64 {
 }
 
 /// Releases and reclaims until the platform is gone.
-async fn manage(client: Client, reservation: String, log: Log, mut seed: u64) {
+async fn manage(client: Client, reservation: String, log: Log, mut rng: Rng) {
     loop {
         tokio::time::sleep(MANAGER_PAUSE).await;
-        let first = below(&mut seed, 4);
+        let first = rng.below(4);
         let units = [format!("u{first}"), format!("u{}", (first + 1) % 4)];
-        let verb = if below(&mut seed, 2) == 0 {
-            "release"
-        } else {
-            "reclaim"
-        };
+        let verb = if rng.chance(50) { "release" } else { "reclaim" };
         let path = format!("{reservation}/{verb}");
         let Ok(answer) = client.post(&path, Some(&json!({ "unitIds": units }))).await else {
             return;
@@ -85,9 +74,9 @@ async fn manage(client: Client, reservation: String, log: Log, mut seed: u64) {
 }
 
 /// Buys at spot, and stops every third VM, until the platform is gone.
-async fn trade(client: Client, log: Log, mut seed: u64) {
+async fn trade(client: Client, log: Log, mut rng: Rng) {
     loop {
-        let unit = format!("u{}", below(&mut seed, 4));
+        let unit = format!("u{}", rng.below(4));
         let wanted = json!({ "name": "spot", "tier": "spot", "nodeId": "gpu-node-1",
             "unitIds": [unit] });
         let path = "/v1/orgs/spot-buyer/vms/create";
@@ -100,7 +89,7 @@ async fn trade(client: Client, log: Log, mut seed: u64) {
         }
         let vm = answer.body["id"].as_str().unwrap().to_owned();
         log.lock().unwrap().placed.insert(vm.clone());
-        if below(&mut seed, 3) == 0 {
+        if rng.chance(33) {
             log.lock().unwrap().stop_sent.insert(vm.clone());
             if client
                 .post(&format!("/v1/vms/{vm}/terminate"), None)
@@ -114,14 +103,14 @@ async fn trade(client: Client, log: Log, mut seed: u64) {
 }
 
 /// One life of the platform that is killed as it starts.
-async fn cut_short(folder: &Path, args: &[&str], seed: &mut u64) {
+async fn cut_short(folder: &Path, args: &[&str], rng: &mut Rng) {
     let platform = Platform::spawn(folder, args);
-    tokio::time::sleep(Duration::from_millis(below(seed, START_MS_MAX))).await;
+    tokio::time::sleep(Duration::from_millis(rng.next_u64() % START_MS_MAX)).await;
     platform.kill();
 }
 
 /// One life of the platform under load, until it is killed.
-async fn one_life(folder: &Path, args: &[&str], log: &Log, seed: &mut u64) {
+async fn one_life(folder: &Path, args: &[&str], log: &Log, rng: &mut Rng) {
     let platform = Platform::start(folder, args).await;
     let reservation = platform.reservation().await;
     let mut load = JoinSet::new();
@@ -130,13 +119,13 @@ async fn one_life(folder: &Path, args: &[&str], log: &Log, seed: &mut u64) {
         manager,
         reservation,
         Arc::clone(log),
-        below(seed, u64::MAX),
+        Rng::new(rng.next_u64()),
     ));
     for _ in 0..3 {
         let stranger = platform.client("stranger");
-        load.spawn(trade(stranger, Arc::clone(log), below(seed, u64::MAX)));
+        load.spawn(trade(stranger, Arc::clone(log), Rng::new(rng.next_u64())));
     }
-    tokio::time::sleep(Duration::from_millis(below(seed, LIFE_MS_MAX))).await;
+    tokio::time::sleep(Duration::from_millis(rng.next_u64() % LIFE_MS_MAX)).await;
     platform.kill();
     while let Some(ended) = load.join_next().await {
         ended.unwrap();
@@ -167,11 +156,11 @@ async fn killed_twenty_times_it_loses_nothing_and_kills_nobody_else() {
     let command = noting(notes.path(), "exec sleep infinity");
     let args = ["--data", "d", "--grace-ms", "300", "--vm-command", &command];
     let log: Log = Arc::default();
-    let mut seed = 0x9e37_79b9_7f4a_7c15;
+    let mut rng = Rng::new(20);
     for kill in 0..KILLS {
         match kill % 4 {
-            0 => cut_short(folder.path(), &args, &mut seed).await,
-            _ => one_life(folder.path(), &args, &log, &mut seed).await,
+            0 => cut_short(folder.path(), &args, &mut rng).await,
+            _ => one_life(folder.path(), &args, &log, &mut rng).await,
         }
     }
 

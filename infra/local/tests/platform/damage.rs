@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Platform, buy, noted, noting, ok, process, runs, status, until};
+use crate::support::{Platform, buy, gone, noted, noting, ok, process, runs, stop, until};
 
 #[tokio::test]
 async fn killed_during_its_first_start_it_starts_the_next_time() {
@@ -39,17 +39,10 @@ async fn a_vm_whose_note_is_damaged_is_found_all_the_same() {
         }
         let platform = Platform::start(folder.path(), &args).await;
         assert!(runs(pid), "{damage}");
-        let stop = format!("/v1/vms/{vm}/terminate");
-        ok(&platform.client("stranger"), &stop, json!({})).await;
-        until("it is terminated", async || {
-            status(&platform, &vm).await == "terminated"
-        })
-        .await;
-        assert!(!runs(pid), "{damage}: confirmed before it was gone");
-        assert!(
-            !noted(notes.path(), &vm).is_some_and(runs),
-            "{damage}: a second process"
-        );
+        stop(&platform, &vm).await;
+        gone(&platform, &vm, &[pid]).await;
+        let second = noted(notes.path(), &vm).is_some_and(runs);
+        assert!(!second, "{damage}: a second process");
         assert_eq!(platform.interrupt().await, Some(0));
     }
 }

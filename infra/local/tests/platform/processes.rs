@@ -7,7 +7,9 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::support::{NODE, Platform, buy, noted, noting, ok, process, relet, runs, status, until};
+use crate::support::{
+    NODE, Platform, buy, gone, noted, noting, ok, process, relet, runs, status, stop, until,
+};
 
 #[tokio::test]
 async fn what_leaves_the_process_group_dies_with_its_vm() {
@@ -23,17 +25,8 @@ async fn what_leaves_the_process_group_dies_with_its_vm() {
     let vm = buy(&platform, &["u6"]).await;
     let leader = process(notes.path(), &vm).await;
     let child = process(notes.path(), "escaped").await;
-    let stop = format!("/v1/vms/{vm}/terminate");
-    ok(&platform.client("stranger"), &stop, json!({})).await;
-    until("it is terminated", async || {
-        let terminated = status(&platform, &vm).await == "terminated";
-        assert!(
-            !terminated || !(runs(leader) || runs(child)),
-            "confirmed before it was gone"
-        );
-        terminated
-    })
-    .await;
+    stop(&platform, &vm).await;
+    gone(&platform, &vm, &[leader, child]).await;
     assert_eq!(platform.interrupt().await, Some(0));
 }
 
@@ -46,8 +39,7 @@ async fn a_vm_begins_only_when_the_last_one_has_left_its_units() {
     let platform = Platform::start(folder.path(), &args).await;
     let first = buy(&platform, &["u6"]).await;
     let held = process(notes.path(), &first).await;
-    let stop = format!("/v1/vms/{first}/terminate");
-    ok(&platform.client("stranger"), &stop, json!({})).await;
+    stop(&platform, &first).await;
     // Somebody is sure that it is gone, and is wrong.
     let confirm = format!("{NODE}/terminations/{first}/confirm");
     ok(&platform.client("owner"), &confirm, json!({})).await;

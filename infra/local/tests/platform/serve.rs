@@ -3,7 +3,9 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{NODE, Platform, buy, noted, noting, ok, runs, status, until};
+use crate::support::{
+    NODE, Platform, buy, gone, noted, noting, ok, process, runs, status, stop, until,
+};
 
 #[tokio::test]
 async fn what_was_done_survives_a_restart() {
@@ -62,11 +64,7 @@ async fn processes_of_vms_end_with_the_platform_and_come_back_with_it() {
     let args = ["--data", "d", "--vm-command", &command];
     let platform = Platform::start(folder.path(), &args).await;
     let vm = buy(&platform, &["u6"]).await;
-    until("it has a process", async || {
-        noted(notes.path(), &vm).is_some()
-    })
-    .await;
-    let first = noted(notes.path(), &vm).unwrap();
+    let first = process(notes.path(), &vm).await;
     assert_eq!(platform.interrupt().await, Some(0));
     assert!(!runs(first), "left behind");
 
@@ -81,13 +79,8 @@ async fn processes_of_vms_end_with_the_platform_and_come_back_with_it() {
 
     let platform = Platform::start(folder.path(), &args).await;
     assert_eq!(status(&platform, &vm).await, "running");
-    let stop = format!("/v1/vms/{vm}/terminate");
-    ok(&platform.client("stranger"), &stop, json!({})).await;
-    until("it is terminated", async || {
-        status(&platform, &vm).await == "terminated"
-    })
-    .await;
-    assert!(!runs(second), "confirmed before it was gone");
+    stop(&platform, &vm).await;
+    gone(&platform, &vm, &[second]).await;
     assert_eq!(
         noted(notes.path(), &vm),
         Some(second),
@@ -103,11 +96,7 @@ async fn a_process_in_memory_never_outlives_the_platform() {
     let command = noting(notes.path(), "exec cat");
     let platform = Platform::start(folder.path(), &["--memory", "--vm-command", &command]).await;
     let vm = buy(&platform, &["u6"]).await;
-    until("it has a process", async || {
-        noted(notes.path(), &vm).is_some()
-    })
-    .await;
-    let pid = noted(notes.path(), &vm).unwrap();
+    let pid = process(notes.path(), &vm).await;
     assert!(runs(pid));
     platform.kill();
     until("its process ends", async || !runs(pid)).await;
@@ -121,27 +110,12 @@ async fn a_stubborn_process_is_killed_after_the_grace_and_confirmed_only_then() 
     let args = ["--memory", "--grace-ms", "400", "--vm-command", &command];
     let platform = Platform::start(folder.path(), &args).await;
     let (doomed, other) = (buy(&platform, &["u6"]).await, buy(&platform, &["u7"]).await);
-    for vm in [&doomed, &other] {
-        until("it has a process", async || {
-            noted(notes.path(), vm).is_some()
-        })
-        .await;
-    }
-    let pid = noted(notes.path(), &doomed).unwrap();
-    let stop = format!("/v1/vms/{doomed}/terminate");
-    let told = ok(&platform.client("stranger"), &stop, json!({})).await;
+    let pid = process(notes.path(), &doomed).await;
+    let others = process(notes.path(), &other).await;
+    let told = stop(&platform, &doomed).await;
     assert_eq!(told.body["status"], "terminating");
-    until("it is terminated", async || {
-        // Read before the process is looked at: what is terminated by then has no process.
-        let terminated = status(&platform, &doomed).await == "terminated";
-        assert!(!terminated || !runs(pid), "confirmed before it was gone");
-        terminated
-    })
-    .await;
-    assert!(
-        runs(noted(notes.path(), &other).unwrap()),
-        "another VM died"
-    );
+    gone(&platform, &doomed, &[pid]).await;
+    assert!(runs(others), "another VM died");
     assert_eq!(status(&platform, &other).await, "running");
     assert_eq!(platform.interrupt().await, Some(0));
 }

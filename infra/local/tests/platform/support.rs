@@ -180,6 +180,24 @@ pub(crate) async fn status(platform: &Platform, vm: &str) -> String {
     answer.body["status"].as_str().unwrap().to_owned()
 }
 
+/// Waits until a stranger's VM is terminated, which it must not be before these processes are gone.
+pub(crate) async fn gone(platform: &Platform, vm: &str, pids: &[u32]) {
+    until("it is terminated", async || {
+        // Read before the processes are looked at: what is terminated by then has none.
+        let terminated = status(platform, vm).await == "terminated";
+        let left = pids.iter().any(|pid| runs(*pid));
+        assert!(!terminated || !left, "confirmed before it was gone");
+        terminated
+    })
+    .await;
+}
+
+/// Tells a stranger's VM to stop.
+pub(crate) async fn stop(platform: &Platform, vm: &str) -> Answer {
+    let path = format!("/v1/vms/{vm}/terminate");
+    ok(&platform.client("stranger"), &path, json!({})).await
+}
+
 /// A command for VMs that notes its process id in a file named after the VM, then does `then`.
 pub(crate) fn noting(folder: &Path, then: &str) -> String {
     let folder = folder.display();

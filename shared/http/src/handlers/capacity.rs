@@ -7,14 +7,13 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::Shared;
-use crate::request::{Call, given, unit_ids, words};
+use crate::request::{Call, unit_ids, words};
 use crate::view::ReservationView;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ReleaseBody {
     unit_ids: Vec<String>,
-    #[serde(default, deserialize_with = "given")]
     reason: Option<String>,
 }
 
@@ -22,16 +21,13 @@ struct ReleaseBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ReclaimBody {
     unit_ids: Vec<String>,
-    #[serde(default, deserialize_with = "given")]
     reason: Option<String>,
-    #[serde(default, deserialize_with = "given")]
     dry_run: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct EndBody {
-    #[serde(default, deserialize_with = "given")]
     reason: Option<String>,
 }
 

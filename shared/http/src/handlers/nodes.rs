@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, misrouted};
-use crate::request::{Call, Object, given, id, units};
+use crate::request::{Call, Object, id, units};
 use crate::routes::Operation;
 use crate::view::{NodeView, PageView, TerminationView, VmView};
 
@@ -21,7 +21,6 @@ struct PutBody {
     owner_org_id: String,
     gpu_model_id: String,
     units: Vec<Object<UnitBody>>,
-    #[serde(default, deserialize_with = "given")]
     topology_gen: Option<u64>,
 }
 
@@ -29,7 +28,6 @@ struct PutBody {
 #[serde(deny_unknown_fields)]
 struct UnitBody {
     id: String,
-    #[serde(default, deserialize_with = "given")]
     gpus: Option<u16>,
 }
 

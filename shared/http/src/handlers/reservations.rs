@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, misrouted, page};
-use crate::request::{Call, given, orgs, time, units, words};
+use crate::request::{Call, orgs, time, units, words};
 use crate::routes::Operation;
 use crate::view::{RecordView, ReservationView};
 
@@ -20,15 +20,10 @@ use crate::view::{RecordView, ReservationView};
 struct CreateBody {
     reserved_unit_ids: Vec<String>,
     allowed_org_ids: Vec<String>,
-    #[serde(default, deserialize_with = "given")]
     managing_org_ids: Option<Vec<String>>,
-    #[serde(default, deserialize_with = "given")]
     starts_at: Option<String>,
-    #[serde(default, deserialize_with = "given")]
     ends_at: Option<String>,
-    #[serde(default, deserialize_with = "given")]
     contract_ref: Option<String>,
-    #[serde(default, deserialize_with = "given")]
     reason: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, misrouted, page};
-use crate::request::{Call, given, id, unit_ids};
+use crate::request::{Call, id, unit_ids};
 use crate::routes::Operation;
 use crate::view::VmView;
 
@@ -20,15 +20,10 @@ use crate::view::VmView;
 struct CreateBody {
     name: String,
     tier: String,
-    #[serde(default, deserialize_with = "given")]
     gpu_count: Option<u32>,
-    #[serde(default, deserialize_with = "given")]
     unit_ids: Option<Vec<String>>,
-    #[serde(default, deserialize_with = "given")]
     node_id: Option<String>,
-    #[serde(default, deserialize_with = "given")]
     gpu_model_id: Option<String>,
-    #[serde(default, deserialize_with = "given")]
     reservation_id: Option<String>,
 }
 
