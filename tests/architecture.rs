@@ -27,7 +27,7 @@ const LAYERS: [&[&str]; 5] = [
     &FUNCTIONS,
 ];
 
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 9] = [
     "relet-release",
     "relet-reclaim",
     "relet-end",
@@ -35,6 +35,7 @@ const FUNCTIONS: [&str; 8] = [
     "relet-vms",
     "relet-nodes",
     "relet-stream",
+    "relet-sweep",
     "relet-terminate",
 ];
 

@@ -13,6 +13,7 @@ use std::future::Future;
 
 use app::auth::{Permission, Principal};
 use app::context::Context;
+use app::end::ChangeRequest;
 use app::ports::{
     Commit, Custodian, CustodyMove, Landed, LoadNode, LoadReservations, LoadVms, MoveCustody,
     PlaceVm, PutNode, ReclaimUnits, ReleaseUnits, Write,
@@ -328,10 +329,13 @@ async fn ended(
     command: &End,
 ) -> Option<Reservation> {
     let clock = TestClock::at(command.stamp.now);
-    let (node, id, reason) = (&like.node, &like.id, command.stamp.reason.clone());
-    let expected = command.expected;
-    let answer = app::end::end(store, &clock, context, node, id, expected, reason).await;
-    match answer {
+    let request = ChangeRequest {
+        node: like.node.clone(),
+        id: like.id.clone(),
+        expected: command.expected,
+        reason: command.stamp.reason.clone(),
+    };
+    match app::end::end(store, &clock, context, &request).await {
         Ok(image) => Some(image),
         Err(app::Error::Refused { .. }) => None,
         Err(other) => unreachable!("the store does its part: {other:?}"),

@@ -105,13 +105,13 @@ impl<S: Store + Clone + 'static> Party<S> {
 
     async fn release(&self, rng: &mut Rng) {
         let (context, request) = (self.context(manager()), Self::request(rng));
-        let done = release::release(&self.store, &self.clock, &context, request).await;
+        let done = release::release(&self.store, &self.clock, &self.ids, &context, request).await;
         self.settle("release", done);
     }
 
     async fn reclaim(&self, rng: &mut Rng) {
         let (context, request) = (self.context(manager()), Self::request(rng));
-        let done = reclaim::reclaim(&self.store, &self.clock, &context, request).await;
+        let done = reclaim::reclaim(&self.store, &self.clock, &self.ids, &context, request).await;
         if let Some(done) = self.settle("reclaim", done) {
             self.told(|told| {
                 told.terminated.extend(done.victims.spot);
@@ -165,7 +165,7 @@ impl<S: Store + Clone + 'static> Party<S> {
     /// Confirms, as the node's agent, what the node lists. Returns how many that were.
     pub(super) async fn confirm_listed(&self) -> usize {
         let context = self.context(owner());
-        let listed = terminations(&self.store, &self.clock, &context, &id(NODE)).await;
+        let listed = terminations(&self.store, &context, &id(NODE)).await;
         let Some(listed) = self.settle("terminations", listed) else {
             return 1;
         };

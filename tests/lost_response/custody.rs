@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use app::Error;
+use app::end::ChangeRequest;
 use app::ports::LoadReservations as _;
 use app::release::UnitsRequest;
 use app::reservations::ReserveRequest;
@@ -51,7 +52,14 @@ fn request(numbers: impl IntoIterator<Item = usize>, expected: Option<Version>) 
 
 async fn release_now(stage: Arc<Stage>, expected: Option<Version>) -> Result<String, Error> {
     let (context, request) = (stage.context(manager()), request([0, 1], expected));
-    let done = release::release(&stage.store(), stage.clock(), &context, request).await?;
+    let done = release::release(
+        &stage.store(),
+        stage.clock(),
+        stage.ids(),
+        &context,
+        request,
+    )
+    .await?;
     assert!(done.version > Version::FIRST, "the answer has the change");
     Ok("released".to_owned())
 }
@@ -94,7 +102,14 @@ pub(super) const RELEASE_OF_A_VERSION: Case = Case {
 
 async fn reclaim_now(stage: Arc<Stage>, expected: Option<Version>) -> Result<String, Error> {
     let (context, request) = (stage.context(manager()), request([0, 1, 2], expected));
-    let done = reclaim::reclaim(&stage.store(), stage.clock(), &context, request).await?;
+    let done = reclaim::reclaim(
+        &stage.store(),
+        stage.clock(),
+        stage.ids(),
+        &context,
+        request,
+    )
+    .await?;
     Ok(format!("{:?}", done.victims))
 }
 
@@ -159,11 +174,14 @@ pub(super) const END: Case = Case {
     call: |stage| {
         Box::pin(async move {
             let (context, clock) = (stage.context(operator()), stage.clock());
-            let (node, reservation) = (id(NODE), id(RESERVATION));
-            let version = stage.reservation().await.version;
-            let (store, expected) = (stage.store(), Some(version));
-            let done = end::end(&store, clock, &context, &node, &reservation, expected, None);
-            Ok(format!("{:?}", done.await?))
+            let request = ChangeRequest {
+                node: id(NODE),
+                id: id(RESERVATION),
+                expected: Some(stage.reservation().await.version),
+                reason: None,
+            };
+            let done = end::end(&stage.store(), clock, &context, &request).await?;
+            Ok(format!("{done:?}"))
         })
     },
     meanwhile: &[

@@ -206,7 +206,7 @@ fn settlement(
     stamp: Stamp,
 ) -> Settlement {
     let status = match kind {
-        SettleKind::Stop => VmStatus::Terminating,
+        SettleKind::Stop | SettleKind::Stuck => VmStatus::Terminating,
         SettleKind::Confirm => VmStatus::Terminated,
     };
     Settlement {
@@ -214,6 +214,7 @@ fn settlement(
         vm: Vm {
             status,
             status_reason: Some("for a test".to_owned()),
+            stuck_at: (kind == SettleKind::Stuck).then_some(stamp.now),
             updated_at: stamp.now,
             ..vm.clone()
         },

@@ -16,3 +16,4 @@ pub mod platform;
 pub mod pump;
 pub mod queue;
 pub mod serve;
+pub mod ticker;

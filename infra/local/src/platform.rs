@@ -8,7 +8,7 @@ use std::sync::Arc;
 use dynamo::DynamoStore;
 use http_api::{CursorKey, FunctionName, Service, handlers};
 use runtime::controller::HttpController;
-use runtime::{Function, SystemClock, SystemIds};
+use runtime::{Function, SystemClock, SystemIds, config};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -23,6 +23,7 @@ use crate::gateway::{self, Functions};
 use crate::keys::{Keys, Part, random};
 use crate::pump::Pump;
 use crate::queue::Queue;
+use crate::ticker;
 
 /// The table's name.
 const TABLE: &str = "relet";
@@ -92,6 +93,14 @@ impl Platform {
         let queue = Arc::new(Queue::new(Arc::clone(&data), options.program.grace));
         let reactions =
             runtime::stream::function(Arc::new(store.clone()), Arc::clone(&queue), SystemClock);
+        let rules = config::sweep_rules().map_err(|error| start("cannot sweep", error))?;
+        let sweep = runtime::sweep::function(
+            Arc::new(store.clone()),
+            Arc::clone(&queue),
+            SystemClock,
+            SystemIds,
+            rules,
+        );
         let pump = Pump::new(engine.streams(), TABLE, reactions, Arc::clone(&data)).await;
         let pump = pump.map_err(|error| start("cannot follow the table", error))?;
         let client = Client::new(&url, keys.of(Part::Agent));
@@ -102,6 +111,7 @@ impl Platform {
         tasks.spawn(gateway::serve(listener, functions, stopped.clone()));
         tasks.spawn(running(pump.run(stopped.clone())));
         tasks.spawn(running(queue.run(terminate, stopped.clone())));
+        tasks.spawn(running(ticker::run(sweep, stopped.clone())));
         tasks.spawn(running(agent.run(stopped)));
         Ok(Self {
             url,

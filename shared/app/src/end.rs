@@ -11,6 +11,19 @@ use crate::release::explain;
 /// How often a transaction that lost a race is tried again from fresh state.
 pub(crate) const RACES_MAX: usize = 8;
 
+/// What an operator asks of a reservation as a whole.
+#[derive(Debug, Clone)]
+pub struct ChangeRequest {
+    /// The node.
+    pub node: NodeId,
+    /// The reservation.
+    pub id: ReservationId,
+    /// The version of `If-Match`.
+    pub expected: Option<Version>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
 /// Ends a reservation and returns it as it is then. Ending it again changes nothing.
 ///
 /// # Errors
@@ -20,11 +33,9 @@ pub async fn end(
     store: &(impl LoadNode + LoadReservations + MoveCustody),
     clock: &impl Clock,
     context: &Context,
-    node: &NodeId,
-    id: &ReservationId,
-    expected: Option<Version>,
-    reason: Option<String>,
+    request: &ChangeRequest,
 ) -> Result<Reservation, Error> {
+    let ChangeRequest { node, id, .. } = request;
     // To anyone else there is no such reservation, and what an answer costs must not say otherwise.
     if !context.caller().operator {
         return Err(Error::not_found());
@@ -34,12 +45,12 @@ pub async fn end(
             .load_reservation(node, id)
             .await?
             .ok_or_else(Error::not_found)?;
-        let stamp = context.stamp(clock.now(), reason.clone())?;
+        let stamp = context.stamp(clock.now(), request.reason.clone())?;
         // An earlier try of this very call may have landed: then its end is done.
         let expected = if image.recent.landed(&stamp.write).is_some() {
             None
         } else {
-            expected
+            request.expected
         };
         let command = End { expected, stamp };
         let pool = store

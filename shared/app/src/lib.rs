@@ -11,7 +11,11 @@ pub mod reclaim;
 pub mod release;
 pub mod reservations;
 pub mod settle;
+pub mod sweep;
 pub mod terminate;
+pub mod terms;
+pub mod topology;
+pub mod trail;
 pub mod vms;
 
 pub use context::Context;

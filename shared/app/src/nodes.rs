@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::node::{Node, Register};
-use domain::slot::{Slots, condemned};
+use domain::slot::condemned;
 use domain::{
     Dying, GpuModelId, NodeId, OrgId, Reservation, ReservationId, Timestamp, UnitId, Version, Vm,
     VmId,
@@ -101,8 +101,7 @@ pub async fn put(
             asked.id
         )))
     })?;
-    let held: Slots = there.holding.iter().flat_map(|r| r.slots.clone()).collect();
-    there.node.same_as(&asked, &held)?;
+    there.node.same_as(&asked)?;
     Ok(there)
 }
 
@@ -149,7 +148,7 @@ pub struct Termination {
     pub requested_at: Timestamp,
     /// How often its machine was told.
     pub attempts: u32,
-    /// Whether it should have been gone by now.
+    /// Whether it has been found overdue.
     pub stuck: bool,
 }
 
@@ -159,7 +158,6 @@ pub struct Termination {
 /// As [`get`].
 pub async fn terminations(
     store: &(impl LoadNode + LoadReservations + LoadVms),
-    clock: &impl Clock,
     context: &Context,
     id: &NodeId,
 ) -> Result<Vec<Termination>, Error> {
@@ -176,19 +174,13 @@ pub async fn terminations(
             tell(termination, &vm);
         }
     }
-    let now = clock.now();
-    for termination in found.values_mut() {
-        let due = termination
-            .requested_at
-            .plus_ms(domain::limits::STUCK_AFTER_MS);
-        termination.stuck = due <= now;
-    }
     Ok(found.into_values().collect())
 }
 
 /// Adds what the VM's own item knows.
 fn tell(termination: &mut Termination, vm: &Vm) {
     termination.attempts = vm.attempts;
+    termination.stuck = vm.stuck_at.is_some();
     termination.units.extend(vm.units.iter().cloned());
     if let Some(sentence) = &vm.sentence {
         termination.requested_at = sentence.at;

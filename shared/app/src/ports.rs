@@ -6,7 +6,7 @@ use std::future::Future;
 use domain::audit::Record;
 use domain::node::Node;
 use domain::reservation::{Reclaim, Release, Reservation};
-use domain::stamp::{Stamp, WriteId};
+use domain::stamp::{ActionKind, Stamp, WriteId};
 use domain::vm::{Sentence, Vm};
 use domain::{
     GpuModelId, NodeId, OrgId, ReservationId, Timestamp, UnitId, Version, VmId, VmStatus,
@@ -187,6 +187,78 @@ pub trait MoveCustody: Send + Sync {
     ) -> impl Future<Output = StoreResult<Commit>> + Send;
 }
 
+/// A node with the reservations that its new topology puts under review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopologyChange {
+    /// The node's version as it was read.
+    pub node_seen: Version,
+    /// The node after the report.
+    pub node: Node,
+    /// The reservations after it; each was read at the version before its own.
+    pub reviewed: Vec<Reservation>,
+    /// The write.
+    pub write: WriteId,
+}
+
+/// Writes a new topology: one transaction.
+pub trait ChangeTopology: Send + Sync {
+    /// Writes the node and all the reservations if each still has the version that was read.
+    fn change_topology(
+        &self,
+        change: &TopologyChange,
+    ) -> impl Future<Output = StoreResult<Commit>> + Send;
+}
+
+/// Something that is looked at when it is due.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A node: VMs in its pool are condemned.
+    Node(NodeId),
+    /// A reservation of a node: a boundary of its term has come, or VMs on its units are condemned.
+    Reservation(NodeId, ReservationId),
+}
+
+impl Subject {
+    /// The node that it is or belongs to.
+    #[must_use]
+    pub fn node(&self) -> &NodeId {
+        match self {
+            Subject::Node(node) | Subject::Reservation(node, _) => node,
+        }
+    }
+}
+
+/// Something that is due.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Due {
+    /// Since when.
+    pub at: Timestamp,
+    /// What.
+    pub subject: Subject,
+}
+
+/// Finds what is due.
+pub trait FindDue: Send + Sync {
+    /// At most `limit` of what is due by `now`, the longest due first; more than that if not all
+    /// fit, so that the caller sees it. May lag behind writes.
+    fn find_due(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> impl Future<Output = StoreResult<Vec<Due>>> + Send;
+}
+
+/// Sets when something is to be looked at again. That is no change of it: its version stays.
+pub trait LookAgain: Send + Sync {
+    /// Sets the instant, or that there is none, if the version is still the one that was seen.
+    fn look_again(
+        &self,
+        subject: &Subject,
+        seen: Version,
+        at: Option<Timestamp>,
+    ) -> impl Future<Output = StoreResult<Commit>> + Send;
+}
+
 /// Reads VMs, strongly consistent.
 pub trait LoadVms: Send + Sync {
     /// `None` if there never was one of that id.
@@ -225,6 +297,20 @@ pub enum SettleKind {
     Stop,
     /// Its stop is confirmed: its seats become free.
     Confirm,
+    /// Its stop is overdue: that is noted where it sits, and nothing else changes.
+    Stuck,
+}
+
+impl SettleKind {
+    /// What is done to the reservations that it concerns.
+    #[must_use]
+    pub fn action(self) -> ActionKind {
+        match self {
+            SettleKind::Stop => ActionKind::Stop,
+            SettleKind::Confirm => ActionKind::Confirm,
+            SettleKind::Stuck => ActionKind::Stuck,
+        }
+    }
 }
 
 /// A change of a VM together with all of its seats.
@@ -238,8 +324,8 @@ pub struct Settlement {
     pub seen: VmStatus,
     /// Who holds its seats, and which units those are.
     pub seats: Vec<(Custodian, BTreeSet<UnitId>)>,
-    /// A reservation that condemned it earlier and holds none of its seats now: the confirmation is
-    /// written there too, so that its audit trail tells the end.
+    /// A reservation that condemned it earlier and holds none of its seats now: what becomes of the VM
+    /// is written there too, so that its audit trail tells the end.
     pub note: Option<ReservationId>,
     /// Who, when, why.
     pub stamp: Stamp,

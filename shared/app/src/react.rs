@@ -3,16 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use domain::audit::{Event, events, gap};
+use domain::audit::events;
 use domain::node::Node;
 use domain::slot::{Condemned, condemned};
 use domain::vm::Sentence;
 use domain::{Dying, NodeId, Reservation, ReservationId, Timestamp, Version, VmId, VmStatus};
 
 use crate::error::StoreError;
-use crate::ports::{
-    CondemnVm, PutAudit, ReadAudit, Recorded, SendError, SendOrders, TerminationOrder,
-};
+use crate::ports::{CondemnVm, PutAudit, ReadAudit, SendError, SendOrders, TerminationOrder};
+use crate::trail::record;
 
 /// A change of an item that holds units.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,12 +62,6 @@ pub struct Reaction {
     pub gap: bool,
 }
 
-/// How long a record waits for the one before it before that one counts as lost, in milliseconds.
-/// Events of one item come in order, so one that is still missing then was given up for good.
-/// Shorter than what drives the function goes on trying one record: else this one would be given up
-/// as well before the gap is told, and so would all after it.
-pub const PREDECESSOR_WAIT_MS: i64 = 5_000;
-
 /// Does all that follows from `change`. Doing it again changes nothing.
 ///
 /// # Errors
@@ -85,7 +78,9 @@ pub async fn react(
     };
     reaction.orders = execute(store, orders, &sentences).await?;
     if let Change::Reservation { old, new } = change {
-        record(store, now, events(old.as_deref(), new), &mut reaction).await?;
+        let recorded = record(store, now, events(old.as_deref(), new)).await?;
+        reaction.records = recorded.records;
+        reaction.gap = recorded.gap;
     }
     Ok(reaction)
 }
@@ -145,7 +140,10 @@ fn sentences(change: &Change) -> Option<Sentences> {
     })
 }
 
-fn condemned_by(condemned: &Condemned, own: Option<&ReservationId>) -> Option<ReservationId> {
+pub(crate) fn condemned_by(
+    condemned: &Condemned,
+    own: Option<&ReservationId>,
+) -> Option<ReservationId> {
     match &condemned.dying {
         Some(Dying::Evicted(by)) => Some(by.clone()),
         Some(Dying::Stopped) => None,
@@ -187,70 +185,4 @@ async fn execute(
         orders.send_orders(&due).await?;
     }
     Ok(due.len())
-}
-
-/// Adds the records of one version behind those of the version before.
-async fn record(
-    store: &(impl ReadAudit + PutAudit),
-    now: Timestamp,
-    records: Vec<Event>,
-    reaction: &mut Reaction,
-) -> Result<(), ReactError> {
-    let Some(first) = records.first() else {
-        return Ok(());
-    };
-    let mut prev_hash = predecessor(store, now, first, reaction).await?;
-    for event in records {
-        let sealed = event.seal(&prev_hash);
-        match store.put_record(&sealed).await? {
-            Recorded::Written => reaction.records += 1,
-            Recorded::Same => {}
-            Recorded::Different => {
-                let event = sealed.event;
-                return Err(ReactError::Tampered(event.reservation.clone(), event.id()));
-            }
-        }
-        prev_hash = sealed.hash;
-    }
-    Ok(())
-}
-
-/// The hash to link the first record of a version to. Waits, by failing, for a record that is on
-/// its way; puts an explicit gap in the place of one that will never come.
-async fn predecessor(
-    store: &(impl ReadAudit + PutAudit),
-    now: Timestamp,
-    first: &Event,
-    reaction: &mut Reaction,
-) -> Result<String, ReactError> {
-    let Some(due) = first.version.previous() else {
-        return Ok(String::new());
-    };
-    let last = store
-        .last_record_before(&first.reservation, first.version)
-        .await?;
-    let hash = last
-        .as_ref()
-        .map(|record| record.hash.clone())
-        .unwrap_or_default();
-    if last.is_some_and(|record| record.event.version == due) {
-        return Ok(hash);
-    }
-    if first.at.plus_ms(PREDECESSOR_WAIT_MS) > now {
-        return Err(ReactError::Waiting(
-            first.reservation.clone(),
-            first.version,
-        ));
-    }
-    let sealed = gap(first, due).seal(&hash);
-    if store.put_record(&sealed).await? == Recorded::Different {
-        // Another consumer filled the place in the meantime: look again.
-        return Err(ReactError::Waiting(
-            first.reservation.clone(),
-            first.version,
-        ));
-    }
-    tracing::error!(reservation_id = %first.reservation, version = due.get(), "audit gap");
-    reaction.gap = true;
-    Ok(sealed.hash)
 }

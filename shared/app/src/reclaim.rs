@@ -6,8 +6,9 @@ use domain::reservation::{self, Reclaim, Reservation, Victims, victims};
 
 use crate::context::Context;
 use crate::error::{Error, Internal};
-use crate::ports::{Clock, LoadReservations, ReclaimUnits, Write};
-use crate::release::{UnitsRequest, explain};
+use crate::ports::{Clock, Ids, ReclaimUnits, Write};
+use crate::release::{UnitsRequest, awaits_start, begin, explain};
+use crate::terms::TermStore;
 
 /// A reclaim that was done, or that would be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,47 +26,69 @@ pub struct Reclaimed {
 /// where the reply to the write was lost and the list of victims with it: the reclaim itself has
 /// landed.
 pub async fn reclaim(
-    store: &impl ReclaimUnits,
+    store: &(impl ReclaimUnits + TermStore),
     clock: &impl Clock,
+    ids: &impl Ids,
     context: &Context,
-    request: UnitsRequest,
+    mut request: UnitsRequest,
 ) -> Result<Reclaimed, Error> {
-    let stamp = context.stamp(clock.now(), request.reason)?;
-    let command = Reclaim {
-        units: request.units,
-        expected: request.expected,
-        stamp,
-    };
-    match store.reclaim(&request.node, &request.id, &command).await? {
-        Write::Done(landed) => concerned(landed.image, &command, landed.version),
-        Write::Absent => Err(Error::not_found()),
-        Write::Refused(image) => Err(explain(reservation::reclaim(&image, &command).err(), image)),
+    let mut begun = false;
+    loop {
+        let command = command(clock, context, &request)?;
+        let image = match store.reclaim(&request.node, &request.id, &command).await? {
+            Write::Done(landed) => return concerned(landed.image, &command, landed.version),
+            Write::Absent => return Err(Error::not_found()),
+            Write::Refused(image) => image,
+        };
+        let refusal = reservation::reclaim(&image, &command).err();
+        if begun || !awaits_start(refusal.as_ref(), &image, command.stamp.now) {
+            return Err(explain(refusal, image));
+        }
+        begin(store, clock, ids, &mut request).await?;
+        begun = true;
     }
 }
 
-/// Says what a reclaim would do now, and changes nothing: one read.
+/// Says what a reclaim would do now, and does none of it: one read. Only a term that has begun, and
+/// is not written as begun, is written so first.
 ///
 /// # Errors
 /// As [`reclaim`].
 pub async fn dry_run(
-    store: &impl LoadReservations,
+    store: &impl TermStore,
+    clock: &impl Clock,
+    ids: &impl Ids,
+    context: &Context,
+    mut request: UnitsRequest,
+) -> Result<Reclaimed, Error> {
+    let mut begun = false;
+    loop {
+        let image = store.load_reservation(&request.node, &request.id).await?;
+        let image = image.ok_or_else(Error::not_found)?;
+        let command = command(clock, context, &request)?;
+        let refusal = reservation::reclaim(&image, &command).err();
+        if refusal.is_none() {
+            let version = image.version;
+            return concerned(image, &command, version);
+        }
+        if begun || !awaits_start(refusal.as_ref(), &image, command.stamp.now) {
+            return Err(explain(refusal, image));
+        }
+        begin(store, clock, ids, &mut request).await?;
+        begun = true;
+    }
+}
+
+fn command(
     clock: &impl Clock,
     context: &Context,
-    request: UnitsRequest,
-) -> Result<Reclaimed, Error> {
-    let image = store.load_reservation(&request.node, &request.id).await?;
-    let image = image.ok_or_else(Error::not_found)?;
-    let stamp = context.stamp(clock.now(), request.reason)?;
-    let command = Reclaim {
-        units: request.units,
+    request: &UnitsRequest,
+) -> Result<Reclaim, Error> {
+    Ok(Reclaim {
+        units: request.units.clone(),
         expected: request.expected,
-        stamp,
-    };
-    if let Err(refusal) = reservation::reclaim(&image, &command) {
-        return Err(explain(Some(refusal), image));
-    }
-    let version = image.version;
-    concerned(image, &command, version)
+        stamp: context.stamp(clock.now(), request.reason.clone())?,
+    })
 }
 
 fn concerned(image: Reservation, command: &Reclaim, at: Version) -> Result<Reclaimed, Error> {

@@ -1,11 +1,12 @@
 //! Release: puts units on the spot market. One conditional write.
 
-use domain::reservation::{self, Release, Reservation};
-use domain::{NodeId, Refusal, ReservationId, UnitSet, Version};
+use domain::reservation::{self, Boundary, Release, Reservation};
+use domain::{NodeId, Refusal, ReservationId, Status, Timestamp, UnitSet, Version};
 
 use crate::context::Context;
 use crate::error::{Error, Internal};
-use crate::ports::{Clock, ReleaseUnits, Write};
+use crate::ports::{Clock, Ids, ReleaseUnits, Write};
+use crate::terms::{TermStore, pass};
 
 /// What a caller asks of a release or a reclaim.
 #[derive(Debug, Clone)]
@@ -27,22 +28,54 @@ pub struct UnitsRequest {
 /// # Errors
 /// The refusals of [`reservation::release`]; the store's failures.
 pub async fn release(
-    store: &impl ReleaseUnits,
+    store: &(impl ReleaseUnits + TermStore),
     clock: &impl Clock,
+    ids: &impl Ids,
     context: &Context,
-    request: UnitsRequest,
+    mut request: UnitsRequest,
 ) -> Result<Reservation, Error> {
-    let stamp = context.stamp(clock.now(), request.reason)?;
-    let command = Release {
-        units: request.units,
-        expected: request.expected,
-        stamp,
-    };
-    match store.release(&request.node, &request.id, &command).await? {
-        Write::Done(landed) => Ok(landed.image),
-        Write::Absent => Err(Error::not_found()),
-        Write::Refused(image) => Err(explain(reservation::release(&image, &command).err(), image)),
+    let mut begun = false;
+    loop {
+        let stamp = context.stamp(clock.now(), request.reason.clone())?;
+        let command = Release {
+            units: request.units.clone(),
+            expected: request.expected,
+            stamp,
+        };
+        let image = match store.release(&request.node, &request.id, &command).await? {
+            Write::Done(landed) => return Ok(landed.image),
+            Write::Absent => return Err(Error::not_found()),
+            Write::Refused(image) => image,
+        };
+        let refusal = reservation::release(&image, &command).err();
+        if begun || !awaits_start(refusal.as_ref(), &image, command.stamp.now) {
+            return Err(explain(refusal, image));
+        }
+        begin(store, clock, ids, &mut request).await?;
+        begun = true;
     }
+}
+
+/// Whether a call was refused for no more than that the reservation's term, which has begun, is not
+/// written as begun.
+pub(crate) fn awaits_start(refusal: Option<&Refusal>, image: &Reservation, now: Timestamp) -> bool {
+    let pending = Refusal::ReservationNotActive(Status::Pending);
+    refusal == Some(&pending) && image.boundary(now) == Some(Boundary::Start)
+}
+
+/// Writes that the term has begun. The version that the caller expects was the one before: the call
+/// itself comes next.
+pub(crate) async fn begin(
+    store: &impl TermStore,
+    clock: &impl Clock,
+    ids: &impl Ids,
+    request: &mut UnitsRequest,
+) -> Result<(), Error> {
+    let passed = pass(store, clock, ids, &request.node, &request.id).await?;
+    if let (Some(expected), Some((_, after))) = (&mut request.expected, passed) {
+        *expected = after.version;
+    }
+    Ok(())
 }
 
 /// Turns the image of a refused write into the refusal it stands for.

@@ -4,16 +4,17 @@ use std::collections::BTreeSet;
 
 use domain::audit::Record;
 use domain::limits::PAGE_ITEMS_MAX;
-use domain::reservation::{Reservation, Reserve, Status, reserve};
+use domain::reservation::{Boundary, Reaffirm, Reservation, Reserve, Status, reserve};
 use domain::{NodeId, OrgId, ReservationId, Timestamp, UnitSet};
 
 use crate::context::Context;
-use crate::end::RACES_MAX;
+use crate::end::{ChangeRequest, RACES_MAX};
 use crate::error::{Error, Internal};
 use crate::ports::{
-    Clock, Commit, CustodyMove, Ids, ListReservations, LoadNode, LoadReservations, MoveCustody,
-    Page, ReadAudit,
+    Clock, Commit, CustodyMove, Ids, ListReservations, LoadReservations, Page, ReadAudit,
 };
+use crate::release::explain;
+use crate::terms::{TermStore, pass, pass_all};
 
 /// What a caller asks of a new reservation.
 #[derive(Debug, Clone)]
@@ -36,13 +37,13 @@ pub struct ReserveRequest {
     pub reason: Option<String>,
 }
 
-/// Makes a reservation that is active at once.
+/// Makes a reservation: in force at once where its term has begun, else booked.
 ///
 /// # Errors
 /// The refusals of [`reserve`]; the store's failures; [`Error::Throttled`] if other writers win
 /// every race.
 pub async fn create(
-    store: &(impl LoadNode + MoveCustody),
+    store: &impl TermStore,
     clock: &impl Clock,
     ids: &impl Ids,
     context: &Context,
@@ -55,6 +56,10 @@ pub async fn create(
             .load_node(&request.node)
             .await?
             .ok_or_else(Error::not_found)?;
+        // Nobody else learns from the writes whether there is such a node.
+        if node.may_manage(context.caller()) && pass_all(store, clock, ids, &node).await? {
+            continue;
+        }
         let command = Reserve {
             id: id.clone(),
             units: request.units.clone(),
@@ -80,6 +85,67 @@ pub async fn create(
     Err(Error::Throttled(Internal(format!(
         "reserving on {} lost {RACES_MAX} races",
         request.node
+    ))))
+}
+
+/// Puts a reservation back in force after a review and returns it as it is then.
+///
+/// # Errors
+/// The refusals of [`domain::reservation::reaffirm`]; the store's failures; [`Error::Throttled`] if
+/// other writers win every race.
+pub async fn reaffirm(
+    store: &impl TermStore,
+    clock: &impl Clock,
+    ids: &impl Ids,
+    context: &Context,
+    request: &ChangeRequest,
+) -> Result<Reservation, Error> {
+    let ChangeRequest { node, id, .. } = request;
+    let mut expected = request.expected;
+    // To anyone else there is no such reservation, and what an answer costs must not say otherwise.
+    if !context.caller().operator {
+        return Err(Error::not_found());
+    }
+    for _ in 0..RACES_MAX {
+        let image = store
+            .load_reservation(node, id)
+            .await?
+            .ok_or_else(Error::not_found)?;
+        let stamp = context.stamp(clock.now(), request.reason.clone())?;
+        if image.recent.landed(&stamp.write).is_some() {
+            return Ok(image);
+        }
+        // A term that has begun is written as begun first: its units come into its hands.
+        if image.boundary(stamp.now) == Some(Boundary::Start)
+            && expected.is_none_or(|expected| expected == image.version)
+        {
+            let passed = pass(store, clock, ids, node, id).await?;
+            expected = expected.and(passed.map(|(_, after)| after.version).or(expected));
+            continue;
+        }
+        let pool = store
+            .load_node(node)
+            .await?
+            .ok_or_else(|| Error::Bug(Internal(format!("reservation {id} has no node {node}"))))?;
+        let command = Reaffirm { expected, stamp };
+        let (reservation, pool_after) = match domain::reservation::reaffirm(&image, &pool, &command)
+        {
+            Ok(after) => after,
+            Err(refusal) => return Err(explain(Some(refusal), image)),
+        };
+        let change = CustodyMove {
+            node_seen: pool.version,
+            node: pool_after,
+            reservation_seen: Some(image.version),
+            reservation,
+            write: command.stamp.write,
+        };
+        if store.move_custody(&change).await? == Commit::Done {
+            return Ok(change.reservation);
+        }
+    }
+    Err(Error::Throttled(Internal(format!(
+        "re-affirming {id} lost {RACES_MAX} races"
     ))))
 }
 
@@ -127,7 +193,7 @@ pub async fn list(
             .await?;
         items.extend(page.items.into_iter().filter(|r| {
             r.relation(context.caller()).may_see()
-                && status.is_none_or(|asked| asked == r.status_at(now))
+                && status.is_none_or(|asked| asked == r.shown_at(now))
         }));
         if items.len() > limit {
             items.truncate(limit);

@@ -30,6 +30,25 @@ struct Seating {
     evicted_by: Option<ReservationId>,
 }
 
+impl Seating {
+    /// The reservation that the VM's end is booked on, and the same where it has handed the VM's
+    /// units on: its trail still gets the end.
+    fn reported_to(&self) -> (Option<ReservationId>, Option<ReservationId>) {
+        let holders: Vec<&ReservationId> = self
+            .seats
+            .iter()
+            .filter_map(|(custodian, _)| match custodian {
+                Custodian::Reservation(id) => Some(id),
+                Custodian::Pool => None,
+            })
+            .collect();
+        let by = self.evicted_by.as_ref();
+        let by = by.or_else(|| holders.first().copied()).cloned();
+        let note = by.clone().filter(|by| !holders.contains(&by));
+        (by, note)
+    }
+}
+
 fn seating(view: &NodeView, vm: &VmId) -> Seating {
     let mut out = Seating {
         seats: Vec::new(),
@@ -217,17 +236,7 @@ async fn confirm_gone(store: &impl SettleStore, id: &VmId, stamp: &Stamp) -> Res
         if vm.status == VmStatus::Running && !at.condemned {
             return Err(Refusal::VmNotCondemned(id.clone()).into());
         }
-        // Where the condemning reservation has handed its units on, its trail still gets the end.
-        let holders: Vec<Custodian> = at.seats.iter().map(|(c, _)| c.clone()).collect();
-        let by = at.evicted_by.or_else(|| {
-            holders.iter().find_map(|holder| match holder {
-                Custodian::Reservation(id) => Some(id.clone()),
-                Custodian::Pool => None,
-            })
-        });
-        let note = by
-            .clone()
-            .filter(|by| !holders.contains(&Custodian::Reservation(by.clone())));
+        let (by, note) = at.reported_to();
         let why = vm
             .status_reason
             .clone()
@@ -248,6 +257,48 @@ async fn confirm_gone(store: &impl SettleStore, id: &VmId, stamp: &Stamp) -> Res
         };
         if store.settle(&change).await? == Commit::Done {
             return Ok(change.vm);
+        }
+    }
+    Err(lost(id))
+}
+
+/// Notes that the stop of a condemned VM is overdue: on the VM, and in the audit trails of those
+/// whose units it sits on and of the reservation that condemned it. Whatever became of it in the
+/// meantime stays.
+///
+/// # Errors
+/// The store's failures; [`Error::Throttled`] if other writers win every race.
+pub(crate) async fn mark_stuck(
+    store: &impl SettleStore,
+    clock: &impl Clock,
+    ids: &impl Ids,
+    id: &VmId,
+) -> Result<(), Error> {
+    for _ in 0..RACES_MAX {
+        let found = store.load_vm(id).await?;
+        let overdue = |vm: &Vm| vm.status == VmStatus::Terminating && vm.stuck_at.is_none();
+        let Some(vm) = found.filter(overdue) else {
+            return Ok(());
+        };
+        let view = view_of(store, &vm).await?;
+        let at = seating(&view, id);
+        let stamp = system_stamp(ids.uuid(), clock.now())?;
+        let (_, note) = at.reported_to();
+        let next = Vm {
+            stuck_at: Some(stamp.now),
+            updated_at: stamp.now,
+            ..vm.clone()
+        };
+        let change = Settlement {
+            kind: SettleKind::Stuck,
+            vm: next,
+            seen: vm.status,
+            seats: at.seats,
+            note,
+            stamp,
+        };
+        if store.settle(&change).await? == Commit::Done {
+            return Ok(());
         }
     }
     Err(lost(id))

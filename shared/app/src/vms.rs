@@ -12,10 +12,8 @@ use domain::{
 use crate::context::Context;
 use crate::error::{Error, Internal};
 use crate::nodes::{self, NodeView};
-use crate::ports::{
-    Clock, Commit, Custodian, FindMarket, Ids, ListVms, LoadNode, LoadReservations, LoadVms, Page,
-    PlaceVm,
-};
+use crate::ports::{Clock, Commit, Custodian, FindMarket, Ids, ListVms, LoadVms, Page, PlaceVm};
+use crate::terms::{TermStore, pass_all};
 
 /// Nodes that a purchase by model looks at before it gives up.
 const MARKET_NODES_MAX: usize = 16;
@@ -59,8 +57,8 @@ pub struct VmRequest {
 }
 
 /// The ports that placing needs.
-pub trait PlaceStore: LoadNode + LoadReservations + FindMarket + PlaceVm {}
-impl<T: LoadNode + LoadReservations + FindMarket + PlaceVm> PlaceStore for T {}
+pub trait PlaceStore: TermStore + FindMarket + PlaceVm {}
+impl<T: TermStore + FindMarket + PlaceVm> PlaceStore for T {}
 
 /// Places a VM on units that are free and for sale at its tier.
 ///
@@ -86,7 +84,7 @@ pub async fn create(
         // The same node again after a lost race: what it has free has changed.
         while tries > 0 {
             let now = clock.now();
-            let Some(view) = nodes::load(store, &node).await? else {
+            let Some(view) = present(store, clock, ids, &node).await? else {
                 break;
             };
             let Some(choice) = choose(&view, &request, now) else {
@@ -101,6 +99,22 @@ pub async fn create(
         }
     }
     Err(Refusal::InsufficientCapacity(shortage(&request)).into())
+}
+
+/// A node as its reservations' terms have it now.
+async fn present(
+    store: &impl PlaceStore,
+    clock: &impl Clock,
+    ids: &impl Ids,
+    node: &NodeId,
+) -> Result<Option<NodeView>, Error> {
+    let view = nodes::load(store, node).await?;
+    match &view {
+        Some(there) if pass_all(store, clock, ids, &there.node).await? => {
+            Ok(nodes::load(store, node).await?)
+        }
+        _ => Ok(view),
+    }
 }
 
 fn shortage(request: &VmRequest) -> String {
@@ -176,7 +190,8 @@ fn choose(view: &NodeView, request: &VmRequest, now: Timestamp) -> Option<Choice
         let custodian = Custodian::Reservation(r.id.clone());
         Some((custodian, for_sale(r, request, now)?))
     });
-    let pool = (Custodian::Pool, empty_units(&view.node.slots, |_| true));
+    let here = |unit: &UnitId| view.node.units.contains_key(unit);
+    let pool = (Custodian::Pool, empty_units(&view.node.slots, here));
     reserved
         .chain([pool])
         .filter(|(custodian, _)| asked_for(custodian, request))
@@ -285,6 +300,7 @@ fn assemble(
         },
         sentence: None,
         attempts: 0,
+        stuck_at: None,
         created_at: now,
         updated_at: now,
     }

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use app::ports::{Custodian, PlaceVm, ReclaimUnits, ReleaseUnits, TerminationOrder};
-use app::react::{Change, PREDECESSOR_WAIT_MS, ReactError, react};
+use app::react::{Change, ReactError, react};
+use app::trail::PREDECESSOR_WAIT_MS;
 use domain::audit::{EventType, Record, verify};
 use domain::reservation::{Reclaim, Release};
 use domain::{Node, Reservation, Tier, Timestamp, VmStatus};

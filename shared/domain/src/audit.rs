@@ -24,26 +24,41 @@ pub enum EventType {
     Reclaimed,
     /// An operator ended it.
     Ended,
+    /// Its term began.
+    Activated,
+    /// Its term ran out.
+    Expired,
+    /// The node's topology changed under it.
+    NeedsReview,
+    /// An operator put it back in force.
+    Reaffirmed,
     /// A VM was placed on its units.
     VmPlaced,
     /// A VM on its units is to be terminated.
     VmCondemned,
     /// The stop of such a VM, or of another on its units, was confirmed.
     VmTerminated,
+    /// The stop of a condemned VM is overdue.
+    VmStuck,
     /// Records of these versions were lost for good; the chain goes on.
     Gap,
 }
 
 impl EventType {
     /// All types.
-    pub const ALL: [EventType; 8] = [
+    pub const ALL: [EventType; 13] = [
         EventType::Created,
         EventType::Released,
         EventType::Reclaimed,
         EventType::Ended,
+        EventType::Activated,
+        EventType::Expired,
+        EventType::NeedsReview,
+        EventType::Reaffirmed,
         EventType::VmPlaced,
         EventType::VmCondemned,
         EventType::VmTerminated,
+        EventType::VmStuck,
         EventType::Gap,
     ];
 
@@ -55,9 +70,14 @@ impl EventType {
             EventType::Released => "reservation.released",
             EventType::Reclaimed => "reservation.reclaimed",
             EventType::Ended => "reservation.ended",
+            EventType::Activated => "reservation.activated",
+            EventType::Expired => "reservation.expired",
+            EventType::NeedsReview => "reservation.needs_review",
+            EventType::Reaffirmed => "reservation.reaffirmed",
             EventType::VmPlaced => "vm.placed",
             EventType::VmCondemned => "vm.condemned",
             EventType::VmTerminated => "vm.terminated",
+            EventType::VmStuck => "vm.stuck",
             EventType::Gap => "audit.gap",
         }
     }
@@ -77,6 +97,11 @@ impl EventType {
             ActionKind::Place => EventType::VmPlaced,
             ActionKind::Stop => EventType::VmCondemned,
             ActionKind::Confirm => EventType::VmTerminated,
+            ActionKind::Activate => EventType::Activated,
+            ActionKind::Expire => EventType::Expired,
+            ActionKind::Review => EventType::NeedsReview,
+            ActionKind::Reaffirm => EventType::Reaffirmed,
+            ActionKind::Stuck => EventType::VmStuck,
         }
     }
 }
@@ -288,6 +313,14 @@ pub fn gap(next: &Event, last: Version) -> Event {
         after: None,
         ..next.clone()
     }
+}
+
+/// The record that stands for the lost versions at the end of a trail, up to the one that the
+/// reservation is at.
+#[must_use]
+pub fn lost_tail(reservation: &Reservation) -> Option<Event> {
+    let own = events(None, reservation).into_iter().next()?;
+    Some(gap(&own, reservation.version))
 }
 
 fn actor(reservation: &Reservation) -> AuditActor {

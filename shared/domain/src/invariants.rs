@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::id::{UnitId, VmId};
-use crate::node::Node;
+use crate::node::{Booking, Node};
 use crate::reservation::{Reservation, Status};
 use crate::slot::{Dying, Occupant, Slots, Tier, occupants};
 
@@ -15,7 +15,7 @@ pub enum Violation {
     /// A unit is in two hands, or in none.
     #[error("unit {0} is held by {1} custodians, not by one")]
     Custody(UnitId, usize),
-    /// A reservation's slots are not exactly its units while it holds them, or not empty otherwise.
+    /// A reservation's slots are not exactly its units while it holds them, or not none otherwise.
     #[error("reservation {0} is {1} and holds the wrong units")]
     Holding(String, Status),
     /// A released unit is not one of the reservation's, or the reservation grants nothing.
@@ -37,12 +37,14 @@ pub enum Violation {
 pub fn check_reservation(reservation: &Reservation) -> Vec<Violation> {
     let mut found = check_slots(&reservation.slots);
     let id = || reservation.id.to_string();
-    let holding = Status::HOLDING.contains(&reservation.status);
-    let right = if holding {
-        reservation.slots.keys().eq(reservation.units.iter())
-    } else {
-        reservation.slots.is_empty()
+    let all = reservation.slots.keys().eq(reservation.units.iter());
+    let none = reservation.slots.is_empty();
+    let right = match reservation.status {
+        Status::Active => all,
+        Status::NeedsReview => all || none,
+        Status::Pending | Status::Expired | Status::Cancelled => none,
     };
+    let holding = !none;
     if !right {
         found.push(Violation::Holding(id(), reservation.status));
     }
@@ -57,7 +59,10 @@ pub fn check_reservation(reservation: &Reservation) -> Vec<Violation> {
 #[must_use]
 pub fn check_node(node: &Node) -> Vec<Violation> {
     let mut found = check_slots(&node.slots);
-    let mut hands: BTreeMap<&UnitId, usize> = node.slots.keys().map(|unit| (unit, 1)).collect();
+    let mut hands: BTreeMap<&UnitId, usize> = node.units.keys().map(|unit| (unit, 0)).collect();
+    for unit in node.slots.keys() {
+        *hands.entry(unit).or_default() += 1;
+    }
     for unit in node
         .bookings
         .values()
@@ -77,12 +82,13 @@ pub fn check_all(node: &Node, reservations: &[Reservation]) -> Vec<Violation> {
     let mut found = check_node(node);
     found.extend(reservations.iter().flat_map(check_reservation));
     for reservation in reservations {
-        let booked = node
-            .bookings
-            .get(&reservation.id)
-            .filter(|booking| booking.holds);
-        let holding = Status::HOLDING.contains(&reservation.status);
-        if booked.map(|b| &b.units) != holding.then_some(reservation.units.as_set()) {
+        let live = Status::LIVE.contains(&reservation.status);
+        let wanted = live.then(|| Booking {
+            units: reservation.units.as_set().clone(),
+            term: reservation.term,
+            holds: reservation.holds(),
+        });
+        if node.bookings.get(&reservation.id) != wanted.as_ref() {
             found.push(Violation::Booking(reservation.id.to_string()));
         }
     }

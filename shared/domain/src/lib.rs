@@ -17,7 +17,7 @@ pub mod vm;
 pub use id::{GpuModelId, KeyId, NodeId, OrgId, ReservationId, UnitId, VmId};
 pub use node::{Booking, Node};
 pub use refusal::Refusal;
-pub use reservation::{Reservation, Status};
+pub use reservation::{Boundary, Reservation, Status};
 pub use slot::{Dying, Occupant, Slot, Slots, Tier};
 pub use stamp::{Caller, Stamp, WriteId};
 pub use time::{Term, Timestamp};

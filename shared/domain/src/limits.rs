@@ -16,8 +16,13 @@ pub const UNITS_PER_NODE_MAX: usize = 128;
 /// Most GPUs in one unit.
 pub const GPUS_PER_UNIT_MAX: u16 = 64;
 
-/// Most reservations that may be booked on one node at once: bounds the node item.
-pub const BOOKINGS_PER_NODE_MAX: usize = 256;
+/// Most reservations that may be booked on one node at once. A report of new topology writes the
+/// node and all of them in one transaction, which the store bounds at 100 items.
+pub const BOOKINGS_PER_NODE_MAX: usize = 96;
+
+/// Most units that all bookings of a node may name together: bounds the node item, which the store
+/// limits to 400 KB, even where every id has its full length.
+pub const BOOKED_UNITS_PER_NODE_MAX: usize = 1_024;
 
 /// Most orgs in `allowedOrgIds` or `managingOrgIds`.
 pub const ORGS_PER_LIST_MAX: usize = 64;
@@ -40,8 +45,16 @@ pub const PAGE_ITEMS_DEFAULT: usize = 50;
 /// Candidates a placement tries before it says that there is no capacity.
 pub const PLACEMENT_TRIES_MAX: usize = 5;
 
-/// How long after a reclaim its drain is looked at again, in milliseconds.
+/// How long a termination order is given before the VM's machine is told again, in milliseconds.
 pub const DRAIN_CHECK_AFTER_MS: i64 = 30_000;
 
-/// How long a condemned VM may stay unconfirmed before it counts as stuck, in milliseconds.
+/// How long a condemned VM may stay unconfirmed before it counts as stuck, in milliseconds, where
+/// the platform's configuration does not say.
 pub const STUCK_AFTER_MS: i64 = 600_000;
+
+/// How long after the end of a reservation its audit trail is looked at, in milliseconds.
+pub const AUDIT_CHECK_AFTER_MS: i64 = 3_600_000;
+
+/// How long the last record of an audit trail may be on its way before it counts as lost, in
+/// milliseconds: as long as the table's stream keeps a change.
+pub const AUDIT_LOST_AFTER_MS: i64 = 86_400_000;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{ReservationId, UnitId, VmId};
 use crate::reservation::Status;
+use crate::time::Timestamp;
 use crate::version::Version;
 
 /// Why a command does not go through. Declared in order of precedence: where several apply, the
@@ -28,9 +29,21 @@ pub enum Refusal {
     /// Units that the node does not have.
     #[error("not units of this node: {}", list(.0))]
     UnknownUnit(BTreeSet<UnitId>),
-    /// Units that another reservation holds, with the holders.
-    #[error("already reserved: {}", holders(.0))]
-    UnitsAlreadyReserved(BTreeMap<UnitId, ReservationId>),
+    /// An end that is not after the start, or is already past.
+    #[error("endsAt must lie after startsAt and ahead of now")]
+    EndsTooEarly,
+    /// Units that other reservations have within the term asked for.
+    #[error("already reserved: {}{}", holders(.0), free_from(*.1))]
+    UnitsAlreadyReserved(BTreeMap<UnitId, ReservationId>, Option<Timestamp>),
+    /// The reservation is not under review, so there is nothing to re-affirm.
+    #[error("the reservation is {0}; only one that is needs-review can be re-affirmed")]
+    NotInReview(Status),
+    /// Units of the reservation that its node does not have any more.
+    #[error("the node does not have these units any more: {}", list(.0))]
+    UnitsLost(BTreeSet<UnitId>),
+    /// A report of a topology that is not newer than the one known.
+    #[error("the node is at topologyGen {0}; a report must carry a higher one")]
+    StaleTopology(u64),
     /// Units on which a condemned spot VM still runs.
     #[error("a condemned VM is still stopping on: {}; release them once it is gone", list(.0))]
     UnitDraining(BTreeSet<UnitId>),
@@ -46,12 +59,6 @@ pub enum Refusal {
     /// A bound of the product is reached.
     #[error("{0}")]
     LimitReached(String),
-    /// A start that lies ahead.
-    #[error("startsAt lies ahead; leave it out or name an instant that has come")]
-    StartsLater,
-    /// An end that is not after the start, or is already past.
-    #[error("endsAt must lie after startsAt and ahead of now")]
-    EndsTooEarly,
 }
 
 /// Ids with commas between.
@@ -68,4 +75,12 @@ fn holders(units: &BTreeMap<UnitId, ReservationId>) -> String {
         .iter()
         .map(|(unit, holder)| format!("{unit} by {holder}"));
     each.collect::<Vec<_>>().join(", ")
+}
+
+/// The sentence that says from when on the units are free, if they ever are.
+fn free_from(at: Option<Timestamp>) -> String {
+    match at {
+        Some(at) => format!("; all of them are free from {at}"),
+        None => "; no time is known from which all of them are free".to_owned(),
+    }
 }

@@ -141,11 +141,21 @@ pub enum ActionKind {
     Stop,
     /// The stop of a VM on its units, or of one it had condemned, was confirmed.
     Confirm,
+    /// Its term began and it took its units.
+    Activate,
+    /// Its term ran out and it gave its units back.
+    Expire,
+    /// The node's topology changed under it.
+    Review,
+    /// An operator put it back in force after a review.
+    Reaffirm,
+    /// A VM that it condemned is still not confirmed as gone.
+    Stuck,
 }
 
 impl ActionKind {
     /// All kinds.
-    pub const ALL: [ActionKind; 7] = [
+    pub const ALL: [ActionKind; 12] = [
         ActionKind::Create,
         ActionKind::Release,
         ActionKind::Reclaim,
@@ -153,6 +163,11 @@ impl ActionKind {
         ActionKind::Place,
         ActionKind::Stop,
         ActionKind::Confirm,
+        ActionKind::Activate,
+        ActionKind::Expire,
+        ActionKind::Review,
+        ActionKind::Reaffirm,
+        ActionKind::Stuck,
     ];
 
     /// Its stored name.
@@ -166,6 +181,11 @@ impl ActionKind {
             ActionKind::Place => "place",
             ActionKind::Stop => "stop",
             ActionKind::Confirm => "confirm",
+            ActionKind::Activate => "activate",
+            ActionKind::Expire => "expire",
+            ActionKind::Review => "review",
+            ActionKind::Reaffirm => "reaffirm",
+            ActionKind::Stuck => "stuck",
         }
     }
 

@@ -8,6 +8,9 @@ impl Version {
     /// The version of an item just made.
     pub const FIRST: Version = Version(1);
 
+    /// A version that no item ever reaches.
+    pub const LAST: Version = Version(u64::MAX);
+
     /// Reads a stored version.
     ///
     /// Returns `None` for 0, which no item ever has.

@@ -83,6 +83,8 @@ pub struct Vm {
     pub sentence: Option<Sentence>,
     /// How often its node was told to stop it.
     pub attempts: u32,
+    /// Since when its stop counts as overdue, if it does.
+    pub stuck_at: Option<Timestamp>,
     /// When it was placed.
     pub created_at: Timestamp,
     /// When it last changed.

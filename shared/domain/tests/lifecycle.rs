@@ -60,6 +60,7 @@ fn vm(id: &str, tier: Tier, org: &str, units: &[&str]) -> Vm {
         reservation: None,
         sentence: None,
         attempts: 0,
+        stuck_at: None,
         created_at: Timestamp::from_unix_ms(0),
         updated_at: Timestamp::from_unix_ms(0),
     }
@@ -147,7 +148,10 @@ fn a_unit_is_never_reserved_twice() {
     let holders = [(UnitId::parse("b").unwrap(), first.id.clone())].into();
     assert_eq!(
         reserve(&pool, &again),
-        Err(Refusal::UnitsAlreadyReserved(holders))
+        Err(Refusal::UnitsAlreadyReserved(
+            holders,
+            Some(Timestamp::from_unix_ms(1_000_000))
+        ))
     );
     again.units = units(&["z"]);
     assert!(matches!(

@@ -172,9 +172,14 @@ fn range(prefix: &str, after: Option<&str>) -> (String, String) {
     (from, format!("{prefix}{PAST_ALL_IDS}"))
 }
 
-/// Partition key of [`DUE_INDEX`] for a reservation.
-pub(crate) fn due_pk(id: &ReservationId) -> String {
-    format!("DUE#{}", shard(id.as_str(), DUE_SHARDS))
+/// Partition key of [`DUE_INDEX`] for a reservation or a node, by its id.
+pub(crate) fn due_pk(id: &str) -> String {
+    due_shard_pk(shard(id, DUE_SHARDS))
+}
+
+/// Partition key of a shard of [`DUE_INDEX`].
+pub(crate) fn due_shard_pk(shard: u64) -> String {
+    format!("DUE#{shard}")
 }
 
 /// Partition key of [`MARKET_INDEX`] for a node of this model and its reservations.

@@ -123,13 +123,15 @@ pub fn refusal_code(refusal: &Refusal) -> (u16, &'static str) {
         Refusal::ReservationNotActive(_) => (409, "reservation_not_active"),
         Refusal::UnitNotReserved(_) => (422, "unit_not_reserved"),
         Refusal::UnknownUnit(_) => (422, "unknown_unit"),
-        Refusal::UnitsAlreadyReserved(_) => (409, "units_already_reserved"),
+        Refusal::UnitsAlreadyReserved(..) => (409, "units_already_reserved"),
         Refusal::UnitDraining(_) => (409, "unit_draining"),
         Refusal::InsufficientCapacity(_) => (409, "insufficient_capacity"),
         Refusal::VmNotCondemned(_) => (409, "vm_not_condemned"),
         Refusal::NodeAlreadyRegistered(_) => (409, "node_already_registered"),
         Refusal::LimitReached(_) => (409, "limit_reached"),
-        Refusal::StartsLater => (422, "starts_later"),
+        Refusal::NotInReview(_) => (409, "reservation_not_in_review"),
+        Refusal::UnitsLost(_) => (409, "units_lost"),
+        Refusal::StaleTopology(_) => (409, "stale_topology"),
         Refusal::EndsTooEarly => (422, "ends_too_early"),
     }
 }

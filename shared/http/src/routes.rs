@@ -58,9 +58,11 @@ pub enum Operation {
     CreateReservation,
     ListReservations,
     GetReservation,
+    ReaffirmReservation,
     ListAuditRecords,
     PutNode,
     GetNode,
+    PutTopology,
     ListTerminations,
     ConfirmTermination,
     CreateVm,
@@ -211,6 +213,15 @@ pub static ROUTES: &[Route] = &[
         Operation::GetReservation,
     ),
     Route::new(
+        "POST",
+        "/v1/nodes/{nodeId}/reservations/{id}/reaffirm",
+        FunctionName::Reservations,
+        Operation::ReaffirmReservation,
+    )
+    .needs(CAPACITY, Otherwise::NotFound)
+    .body(BodyRule::Optional)
+    .if_match(),
+    Route::new(
         "GET",
         "/v1/nodes/{nodeId}/reservations/{id}/audit",
         FunctionName::Reservations,
@@ -231,6 +242,14 @@ pub static ROUTES: &[Route] = &[
         FunctionName::Nodes,
         Operation::GetNode,
     ),
+    Route::new(
+        "PUT",
+        "/v1/nodes/{nodeId}/topology",
+        FunctionName::Nodes,
+        Operation::PutTopology,
+    )
+    .needs(AGENT, Otherwise::NotFound)
+    .body(BodyRule::Required),
     Route::new(
         "GET",
         "/v1/nodes/{nodeId}/terminations",

@@ -57,7 +57,7 @@ impl ReservationView {
             managing_org_ids: texts(&reservation.managers),
             starts_at: reservation.term.starts.to_string(),
             ends_at: reservation.term.ends.map(|at| at.to_string()),
-            status: reservation.status_at(now).as_str(),
+            status: reservation.shown_at(now).as_str(),
             topology_gen: reservation.topology_gen,
             contract_ref: reservation.contract_ref.clone(),
             reason: reservation.reason.clone(),

@@ -1,5 +1,6 @@
 //! Configuration: environment variables, read once at the start and never later.
 
+use app::sweep::Rules;
 use http_api::CursorKey;
 
 /// A variable that is missing or wrong.
@@ -61,6 +62,24 @@ pub fn key_ttl_ms() -> Result<i64, ConfigError> {
             problem: "is not a number of milliseconds",
         }),
     }
+}
+
+/// The bounds of the sweep; how long a condemned VM may stay unconfirmed before it counts as stuck,
+/// in milliseconds, comes from `RELET_STUCK_AFTER_MS`, 600,000 if absent.
+///
+/// # Errors
+/// [`ConfigError`] if it is no number above 0.
+pub fn sweep_rules() -> Result<Rules, ConfigError> {
+    const NAME: &str = "RELET_STUCK_AFTER_MS";
+    let mut rules = Rules::default();
+    if let Ok(text) = std::env::var(NAME) {
+        let given = text.parse().ok().filter(|ms| *ms > 0);
+        rules.stuck_after_ms = given.ok_or(ConfigError {
+            name: NAME,
+            problem: "is not a number of milliseconds above 0",
+        })?;
+    }
+    Ok(rules)
 }
 
 /// The URL of the queue of termination orders: `RELET_QUEUE_URL`.

@@ -9,6 +9,7 @@ pub mod function;
 pub mod http;
 pub mod orders;
 pub mod stream;
+pub mod sweep;
 pub mod telemetry;
 pub mod terminate;
 

@@ -218,6 +218,7 @@ pub fn vm(name: &str, tier: Tier, org: &str, numbers: impl IntoIterator<Item = u
         reservation: None,
         sentence: None,
         attempts: 0,
+        stuck_at: None,
         created_at: now(),
         updated_at: now(),
     }

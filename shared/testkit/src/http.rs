@@ -16,7 +16,9 @@ use crate::clock::{SeededIds, TestClock};
 use crate::events::{self, HttpEvent};
 use crate::store::Store;
 
-pub use fleet::{Fleet, OTHER_NODE, OTHER_OWNER_ORG, Target, good_call, key_of, secret_of};
+pub use fleet::{
+    Fleet, OTHER_NODE, OTHER_OWNER_ORG, REVIEWED_NODE, Target, good_call, key_of, secret_of,
+};
 
 /// All HTTP functions over one store and one clock. Keys are not kept between calls.
 #[derive(Debug)]

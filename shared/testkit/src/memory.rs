@@ -2,6 +2,7 @@
 
 mod audit;
 mod custody;
+mod due;
 mod registry;
 mod vms;
 

@@ -7,6 +7,7 @@ mod functions;
 
 use app::auth::{Permission, Principal, SecretKey};
 use app::context::Context;
+use app::end::ChangeRequest;
 use app::ports::{
     Commit, CondemnVm, Custodian, CustodyMove, Ids, LoadNode, LoadReservations, LoadVms,
     MoveCustody, PlaceVm, PutKey, PutNode, ReadAudit, Write,
@@ -165,21 +166,25 @@ impl Stage {
     /// Has the manager put these units of the reservation on the market.
     pub async fn release(&self, numbers: impl IntoIterator<Item = usize>) {
         let (context, request) = (self.context(manager()), Self::request(numbers));
-        done(release::release(&self.store(), &self.clock, &context, request).await);
+        done(release::release(&self.store(), &self.clock, &self.ids, &context, request).await);
     }
 
     /// Has the manager take these units back.
     pub async fn reclaim(&self, numbers: impl IntoIterator<Item = usize>) -> Reclaimed {
         let (context, request) = (self.context(manager()), Self::request(numbers));
-        done(reclaim::reclaim(&self.store(), &self.clock, &context, request).await)
+        done(reclaim::reclaim(&self.store(), &self.clock, &self.ids, &context, request).await)
     }
 
     /// Has an operator end the reservation.
     pub async fn end(&self) {
         let context = self.context(operator());
-        let (node, reservation) = (id(NODE), id(RESERVATION));
-        let (store, clock) = (self.store(), &self.clock);
-        done(end::end(&store, clock, &context, &node, &reservation, None, None).await);
+        let request = ChangeRequest {
+            node: id(NODE),
+            id: id(RESERVATION),
+            expected: None,
+            reason: None,
+        };
+        done(end::end(&self.store(), &self.clock, &context, &request).await);
     }
 
     /// Whether this VM of [`fixtures::vm`] takes its seats on the reservation's units.

@@ -1,9 +1,9 @@
 //! All ports of the store under one name, for suites that run over any store.
 
 use app::ports::{
-    CondemnVm, CountAttempt, FindMarket, ListReservations, ListVms, LoadKey, LoadNode,
-    LoadReservations, LoadVms, MoveCustody, PlaceVm, PutAudit, PutKey, PutNode, ReadAudit,
-    ReclaimUnits, ReleaseUnits, SettleVm,
+    ChangeTopology, CondemnVm, CountAttempt, FindDue, FindMarket, ListReservations, ListVms,
+    LoadKey, LoadNode, LoadReservations, LoadVms, LookAgain, MoveCustody, PlaceVm, PutAudit,
+    PutKey, PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
 };
 
 /// The ports of keys and nodes.
@@ -17,6 +17,9 @@ pub trait Reservations:
     + ReleaseUnits
     + ReclaimUnits
     + MoveCustody
+    + ChangeTopology
+    + FindDue
+    + LookAgain
     + ReadAudit
     + PutAudit
 {
@@ -27,6 +30,9 @@ impl<T> Reservations for T where
         + ReleaseUnits
         + ReclaimUnits
         + MoveCustody
+        + ChangeTopology
+        + FindDue
+        + LookAgain
         + ReadAudit
         + PutAudit
 {

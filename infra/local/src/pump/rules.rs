@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn a_record_comes_again_until_its_gap_may_be_told() {
         let tried: Duration = (1..=RETRIES_MAX).map(pause).sum();
-        let waits = u128::try_from(app::react::PREDECESSOR_WAIT_MS).unwrap();
+        let waits = u128::try_from(app::trail::PREDECESSOR_WAIT_MS).unwrap();
         assert!(tried.as_millis() >= 2 * waits, "{tried:?}");
     }
 

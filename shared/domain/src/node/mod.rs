@@ -1,15 +1,20 @@
 //! Nodes: machines with GPU units, and the public pool of the units that nobody holds.
 
+mod topology;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{GpuModelId, NodeId, OrgId, ReservationId, UnitId, VmId};
 use crate::refusal::Refusal;
+use crate::reservation::Boundary;
 use crate::reservation::place::{all_free, clear, doom, seat, seats};
-use crate::slot::{Offer, Slot, Slots};
+use crate::slot::{Offer, Slot, Slots, condemned};
 use crate::stamp::{Caller, Recent, Stamp};
 use crate::time::{Term, Timestamp};
 use crate::version::Version;
 use crate::vm::Vm;
+
+pub use topology::{Report, Reported};
 
 /// A live reservation as its node knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +25,17 @@ pub struct Booking {
     pub term: Term,
     /// Whether it holds its units now, as against waiting for its term.
     pub holds: bool,
+}
+
+impl Booking {
+    /// The boundary of its term that has come by `now` and is not written yet.
+    #[must_use]
+    pub fn boundary(&self, now: Timestamp) -> Option<Boundary> {
+        if self.term.is_over(now) {
+            return Some(Boundary::End);
+        }
+        (!self.holds && self.term.contains(now)).then_some(Boundary::Start)
+    }
 }
 
 /// A node with its public pool.
@@ -33,7 +49,10 @@ pub struct Node {
     pub gpu_model: GpuModelId,
     /// Which report of its topology this is; counted by its agent.
     pub topology_gen: u64,
-    /// The public pool: every unit that no reservation holds.
+    /// Its units with the number of GPUs of each, as reported last.
+    pub units: BTreeMap<UnitId, u16>,
+    /// The public pool: every unit that no reservation holds. A unit that the node does not have
+    /// any more stays in it, for nobody to take, until the last VM has left it.
     pub slots: Slots,
     /// Its live reservations.
     pub bookings: BTreeMap<ReservationId, Booking>,
@@ -45,6 +64,8 @@ pub struct Node {
     pub version: Version,
     /// Write ids of the last changes.
     pub recent: Recent,
+    /// When it is to be looked at again, because a VM in its pool is condemned.
+    pub due_at: Option<Timestamp>,
 }
 
 /// Register a node.
@@ -75,6 +96,7 @@ impl Register {
             owner: self.owner.clone(),
             gpu_model: self.gpu_model.clone(),
             topology_gen: self.topology_gen,
+            units: self.units.clone(),
             slots: self
                 .units
                 .iter()
@@ -85,6 +107,7 @@ impl Register {
             updated_at: self.stamp.now,
             version: Version::FIRST,
             recent,
+            due_at: None,
         }
     }
 }
@@ -102,20 +125,34 @@ impl Node {
         caller.operator || caller.org == self.owner
     }
 
-    /// Refuses units that are neither in the pool nor in a reservation's hands.
+    /// When its pool is to be looked at next: at once where a VM in it is condemned.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let draining = !condemned(&self.slots, self.offer()).is_empty();
+        draining.then_some(self.updated_at)
+    }
+
+    /// Its reservations for which a boundary of the term has come by `now` and is not written yet,
+    /// those to end before those to begin: their units are waited for.
+    #[must_use]
+    pub fn boundaries(&self, now: Timestamp) -> Vec<ReservationId> {
+        let of = |wanted: Boundary| {
+            let bookings = self.bookings.iter();
+            bookings
+                .filter(move |(_, booking)| booking.boundary(now) == Some(wanted))
+                .map(|(id, _)| id.clone())
+        };
+        of(Boundary::End).chain(of(Boundary::Start)).collect()
+    }
+
+    /// Refuses units that the node does not have.
     ///
     /// # Errors
-    /// [`Refusal::UnknownUnit`] with the units the node does not have.
+    /// [`Refusal::UnknownUnit`] with those.
     pub fn known(&self, asked: &BTreeSet<UnitId>) -> Result<(), Refusal> {
-        let held: BTreeSet<&UnitId> = self
-            .bookings
-            .values()
-            .filter(|b| b.holds)
-            .flat_map(|b| &b.units)
-            .collect();
         let unknown: BTreeSet<UnitId> = asked
             .iter()
-            .filter(|unit| !self.slots.contains_key(*unit) && !held.contains(*unit))
+            .filter(|unit| !self.units.contains_key(*unit))
             .cloned()
             .collect();
         if unknown.is_empty() {
@@ -123,6 +160,12 @@ impl Node {
         } else {
             Err(Refusal::UnknownUnit(unknown))
         }
+    }
+
+    /// The units that are in reservations' hands.
+    fn held(&self) -> impl Iterator<Item = &UnitId> {
+        let holding = self.bookings.values().filter(|booking| booking.holds);
+        holding.flat_map(|booking| &booking.units)
     }
 
     /// Which of these units are in a reservation's hands, and whose.
@@ -146,25 +189,16 @@ impl Node {
             .map(|(id, _)| id)
     }
 
-    /// Checks that registering again asks for what is there already. The pool and the reservations
-    /// together have the units, so `held` names the sizes of those that reservations hold.
+    /// Checks that registering again asks for what is there already.
     ///
     /// # Errors
     /// [`Refusal::NodeAlreadyRegistered`] with the property that differs.
-    pub fn same_as(&self, asked: &Register, held: &Slots) -> Result<(), Refusal> {
-        let sizes = |slots: &Slots| -> BTreeMap<UnitId, u16> {
-            slots
-                .iter()
-                .map(|(unit, slot)| (unit.clone(), slot.gpus))
-                .collect()
-        };
-        let mut units = sizes(&self.slots);
-        units.extend(sizes(held));
+    pub fn same_as(&self, asked: &Register) -> Result<(), Refusal> {
         let differs = [
             ("ownerOrgId", self.owner != asked.owner),
             ("gpuModelId", self.gpu_model != asked.gpu_model),
             ("topologyGen", self.topology_gen != asked.topology_gen),
-            ("set of units", units != asked.units),
+            ("set of units", self.units != asked.units),
         ];
         match differs.into_iter().find(|(_, differs)| *differs) {
             Some((what, _)) => Err(Refusal::NodeAlreadyRegistered(what)),
@@ -187,7 +221,8 @@ impl Node {
     /// # Errors
     /// [`Refusal::InsufficientCapacity`], saying which units cannot take it.
     pub fn place(&self, vm: &Vm, stamp: &Stamp) -> Result<Node, Refusal> {
-        all_free(&self.slots, &vm.units, |_| true)?;
+        let here = |unit: &UnitId| self.units.contains_key(unit);
+        all_free(&self.slots, &vm.units, here)?;
         let mut next = self.changed(stamp);
         seat(&mut next.slots, vm, next.version);
         Ok(next)
@@ -199,6 +234,7 @@ impl Node {
         seats(&self.slots, vm)?;
         let mut next = self.changed(stamp);
         doom(&mut next.slots, vm);
+        next.due_at = Some(stamp.now);
         Some(next)
     }
 

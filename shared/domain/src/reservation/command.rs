@@ -39,7 +39,16 @@ pub struct End {
     pub stamp: Stamp,
 }
 
-/// Reserve units of a node from now on.
+/// Put a reservation back in force after a review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reaffirm {
+    /// The version the caller saw, where the call depends on it.
+    pub expected: Option<Version>,
+    /// Who, when, why.
+    pub stamp: Stamp,
+}
+
+/// Reserve units of a node for a term.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reserve {
     /// The new reservation's id.

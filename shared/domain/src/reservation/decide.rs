@@ -6,14 +6,13 @@
 use std::collections::BTreeSet;
 
 use crate::id::{UnitId, VmId};
-use crate::limits::{BOOKINGS_PER_NODE_MAX, DRAIN_CHECK_AFTER_MS};
-use crate::node::{Booking, Node};
+use crate::node::Node;
 use crate::refusal::Refusal;
-use crate::reservation::command::{End, Reclaim, Release, Reserve};
+use crate::reservation::command::{End, Reclaim, Release};
 use crate::reservation::state::{Relation, Reservation, Status};
-use crate::slot::{Dying, Tier, hand_over, occupants};
-use crate::stamp::{Action, ActionKind, Caller, Recent, Stamp};
-use crate::time::Term;
+use crate::reservation::term::give_back;
+use crate::slot::Tier;
+use crate::stamp::{Action, ActionKind, Caller, Stamp};
 use crate::version::Version;
 
 /// Puts units on the spot market.
@@ -68,7 +67,8 @@ pub fn reclaim(reservation: &Reservation, command: &Reclaim) -> Result<Reservati
         .action(ActionKind::Reclaim, command.units.as_set(), None);
     let mut next = changed(reservation, &command.stamp, action);
     next.released.retain(|unit| !command.units.contains(unit));
-    next.due_at = Some(command.stamp.now.plus_ms(DRAIN_CHECK_AFTER_MS));
+    // At once, because an earlier end of the term would be overwritten by any later instant.
+    next.due_at = Some(command.stamp.now);
     Ok(next)
 }
 
@@ -88,6 +88,10 @@ pub struct Victims {
 #[must_use]
 pub fn victims(image: &Reservation, units: &BTreeSet<UnitId>, at: Version) -> Option<Victims> {
     let mut found = Victims::default();
+    // Under review before its term it has no units, and so no VMs on them.
+    if image.status == Status::NeedsReview && !image.holds() {
+        return Some(found);
+    }
     for unit in units {
         let slot = image.slots.get(unit)?;
         let there = slot
@@ -134,120 +138,16 @@ pub fn end(reservation: &Reservation, node: &Node, command: &End) -> Result<Ende
         return Ok(Ended::Already);
     }
     let status = reservation.status_at(command.stamp.now);
-    if !Status::ENDABLE.contains(&status) {
+    if !Status::LIVE.contains(&status) {
         return Err(Refusal::ReservationNotActive(status));
     }
     let action = command
         .stamp
         .action(ActionKind::End, reservation.units.as_set(), None);
     let mut next = changed(reservation, &command.stamp, action);
-    let mut pool = node.changed(&command.stamp);
-    let returned = hand_over(
-        &reservation.slots,
-        reservation.offer(),
-        &reservation.id,
-        pool.version,
-    );
-    pool.slots.extend(returned);
-    pool.bookings.remove(&reservation.id);
     next.status = Status::Cancelled;
     next.term.ends = Some(command.stamp.now);
-    next.slots.clear();
-    next.released.clear();
-    next.due_at = None;
-    Ok(Ended::Now(Box::new((next, pool))))
-}
-
-/// Reserves units of a node from now on, taking them out of its pool with whoever is on them: spot
-/// VMs there are condemned, others stay.
-///
-/// # Errors
-/// [`Refusal::NotFound`] for anyone but an operator and the node's owner, then unknown units, units
-/// that another reservation holds, a full node, and a term that is not one.
-pub fn reserve(node: &Node, command: &Reserve) -> Result<(Reservation, Node), Refusal> {
-    let caller = command.stamp.caller().ok_or(Refusal::NotFound)?;
-    if !node.may_manage(caller) {
-        return Err(Refusal::NotFound);
-    }
-    let asked = command.units.as_set();
-    node.known(asked)?;
-    let holders = node.holders(asked);
-    if !holders.is_empty() {
-        return Err(Refusal::UnitsAlreadyReserved(holders));
-    }
-    if node.bookings.len() >= BOOKINGS_PER_NODE_MAX {
-        let text = format!("the node already has {BOOKINGS_PER_NODE_MAX} reservations");
-        return Err(Refusal::LimitReached(text));
-    }
-    let now = command.stamp.now;
-    let term = Term {
-        starts: command.starts.unwrap_or(now),
-        ends: command.ends,
-    };
-    if term.starts > now {
-        return Err(Refusal::StartsLater);
-    }
-    if term.is_over(now) || term.is_over(term.starts) {
-        return Err(Refusal::EndsTooEarly);
-    }
-    Ok(take_custody(node, command, term))
-}
-
-/// The reservation and the node once the units have changed hands.
-fn take_custody(node: &Node, command: &Reserve, term: Term) -> (Reservation, Node) {
-    let stamp = &command.stamp;
-    let mut pool = node.changed(stamp);
-    let taken = command
-        .units
-        .iter()
-        .filter_map(|unit| pool.slots.remove_entry(unit))
-        .collect();
-    // Nothing is on offer under the new custodian, so every spot VM there is condemned.
-    let nothing = BTreeSet::new();
-    let offer = crate::slot::Offer::Only(&nothing);
-    let slots = hand_over(&taken, offer, &command.id, Version::FIRST);
-    let evicted: BTreeSet<VmId> = occupants(&slots)
-        .filter(|(_, occupant)| occupant.dying.is_some())
-        .map(|(_, occupant)| occupant.vm.clone())
-        .collect();
-    for slot in pool.slots.values_mut() {
-        if let Some(occupant) = slot.occupant.as_mut().filter(|o| evicted.contains(&o.vm)) {
-            occupant
-                .dying
-                .get_or_insert_with(|| Dying::Evicted(command.id.clone()));
-        }
-    }
-    let booking = Booking {
-        units: command.units.as_set().clone(),
-        term,
-        holds: true,
-    };
-    pool.bookings.insert(command.id.clone(), booking);
-    let mut recent = Recent::default();
-    recent.note(&stamp.write, Version::FIRST);
-    let reservation = Reservation {
-        id: command.id.clone(),
-        node: node.id.clone(),
-        node_owner: node.owner.clone(),
-        gpu_model: node.gpu_model.clone(),
-        units: command.units.clone(),
-        released: BTreeSet::new(),
-        audience: command.audience.clone(),
-        managers: command.managers.clone(),
-        term,
-        status: Status::Active,
-        topology_gen: node.topology_gen,
-        contract_ref: command.contract_ref.clone(),
-        reason: stamp.reason.clone(),
-        created_at: stamp.now,
-        updated_at: stamp.now,
-        slots,
-        version: Version::FIRST,
-        last_action: stamp.action(ActionKind::Create, command.units.as_set(), None),
-        recent,
-        due_at: term.ends,
-    };
-    (reservation, pool)
+    Ok(Ended::Now(Box::new(give_back(next, node, &command.stamp))))
 }
 
 /// The reservation one version on, with `action` as its last.
@@ -272,7 +172,7 @@ fn manager(reservation: &Reservation, stamp: &Stamp) -> Result<Relation, Refusal
     }
 }
 
-fn expected(reservation: &Reservation, version: Option<Version>) -> Result<(), Refusal> {
+pub(crate) fn expected(reservation: &Reservation, version: Option<Version>) -> Result<(), Refusal> {
     match version {
         Some(expected) if expected != reservation.version => Err(Refusal::VersionMismatch {
             current: reservation.version,

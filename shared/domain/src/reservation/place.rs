@@ -45,6 +45,8 @@ pub fn stop(reservation: &Reservation, vm: &VmId, stamp: &Stamp) -> Option<Reser
         stamp.action(ActionKind::Stop, &units, Some(vm)),
     );
     doom(&mut next.slots, vm);
+    // At once, because an earlier end of the term would be overwritten by any later instant.
+    next.due_at = Some(stamp.now);
     Some(next)
 }
 
@@ -61,15 +63,19 @@ pub fn vacate(reservation: &Reservation, vm: &VmId, stamp: &Stamp) -> Option<Res
     Some(next)
 }
 
-/// Notes the confirmed stop of a VM that this reservation condemned and whose units it has handed
-/// on since.
+/// Notes that the stop of a VM here is overdue. `None` if it is not here.
 #[must_use]
-pub fn note_gone(reservation: &Reservation, vm: &Vm, stamp: &Stamp) -> Reservation {
-    changed(
-        reservation,
-        stamp,
-        stamp.action(ActionKind::Confirm, &vm.units, Some(&vm.id)),
-    )
+pub fn mark_stuck(reservation: &Reservation, vm: &VmId, stamp: &Stamp) -> Option<Reservation> {
+    let units = seats(&reservation.slots, vm)?;
+    let action = stamp.action(ActionKind::Stuck, &units, Some(vm));
+    Some(changed(reservation, stamp, action))
+}
+
+/// Notes what became of a VM that this reservation condemned, wherever it sits.
+#[must_use]
+pub fn note(reservation: &Reservation, vm: &Vm, kind: ActionKind, stamp: &Stamp) -> Reservation {
+    let action = stamp.action(kind, &vm.units, Some(&vm.id));
+    changed(reservation, stamp, action)
 }
 
 /// Checks that every unit is here, empty and sellable.

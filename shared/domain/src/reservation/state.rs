@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::id::{GpuModelId, NodeId, OrgId, ReservationId, UnitId};
-use crate::slot::{Offer, Slots};
+use crate::slot::{Offer, Slots, condemned};
 use crate::stamp::{Action, Caller, Recent};
 use crate::time::{Term, Timestamp};
 use crate::unit_set::UnitSet;
@@ -34,11 +34,11 @@ impl Status {
         Status::NeedsReview,
     ];
 
-    /// Those that hold slots: units are in a reservation's hands in these and no others.
+    /// Those that may hold slots: units are in a reservation's hands in these and no others.
     pub const HOLDING: [Status; 2] = [Status::Active, Status::NeedsReview];
 
-    /// Those that an operator can end.
-    pub const ENDABLE: [Status; 3] = [Status::Pending, Status::Active, Status::NeedsReview];
+    /// Those in which a reservation is booked on its node: not expired, not cancelled.
+    pub const LIVE: [Status; 3] = [Status::Pending, Status::Active, Status::NeedsReview];
 
     /// Its name in the API and in the store.
     #[must_use]
@@ -63,6 +63,15 @@ impl std::fmt::Display for Status {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// A boundary of a term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Boundary {
+    /// The term begins: the reservation takes its units.
+    Start,
+    /// The term is over: the reservation gives its units back.
+    End,
 }
 
 /// What a caller is to a reservation; the strongest that applies.
@@ -127,7 +136,8 @@ pub struct Reservation {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// The units in its hands: all of them in a [`Status::HOLDING`] status, else none.
+    /// The units in its hands: all of them while it is active; all or none while it needs review,
+    /// as its term has begun or not; else none.
     pub slots: Slots,
     /// Changes so far.
     pub version: Version,
@@ -151,6 +161,56 @@ impl Reservation {
             Status::Active if !self.term.contains(now) => Status::Pending,
             status => status,
         }
+    }
+
+    /// What it is to be called at `now`: a term that has begun makes it active, although it takes
+    /// its units only with the next call that needs them, or with the next sweep.
+    #[must_use]
+    pub fn shown_at(&self, now: Timestamp) -> Status {
+        match self.status_at(now) {
+            Status::Pending if self.term.contains(now) => Status::Active,
+            status => status,
+        }
+    }
+
+    /// Whether its units are in its hands.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
+    /// The boundary of its term that has come by `now` and is not written yet.
+    #[must_use]
+    pub fn boundary(&self, now: Timestamp) -> Option<Boundary> {
+        if !Status::LIVE.contains(&self.status) {
+            return None;
+        }
+        if self.term.is_over(now) {
+            return Some(Boundary::End);
+        }
+        (!self.holds() && self.term.contains(now)).then_some(Boundary::Start)
+    }
+
+    /// The next boundary of its term that is not written yet.
+    #[must_use]
+    pub fn next_boundary(&self) -> Option<Timestamp> {
+        if !Status::LIVE.contains(&self.status) {
+            return None;
+        }
+        if self.holds() {
+            return self.term.ends;
+        }
+        let starts = self.term.starts;
+        Some(self.term.ends.map_or(starts, |ends| ends.min(starts)))
+    }
+
+    /// When it is to be looked at next, by its state alone: at the next boundary of its term, and
+    /// at once where a VM on its units is condemned.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let draining = !condemned(&self.slots, self.offer()).is_empty();
+        let drain = draining.then_some(self.updated_at);
+        drain.into_iter().chain(self.next_boundary()).min()
     }
 
     /// What `caller` is to this reservation.

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use app::ports::StoreResult;
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::invariants::check_node;
-use domain::{Booking, Node, ReservationId, Term};
+use domain::{Booking, Node, ReservationId, Term, UnitId};
 
-use super::{Item, Reader, UPDATED, VERSION, Writer, fresh, map, open, slots, sound, stamp};
+use super::{
+    Item, Reader, UPDATED, VERSION, Writer, fresh, map, number, open, slots, sound, stamp,
+};
 use crate::keys::{Key, MARKET_PK, PK, SK, Subject, market_pk};
 
 /// The value of the attribute `type`.
@@ -15,6 +17,8 @@ pub(crate) const KIND: &str = "node";
 const OWNER: &str = "owner";
 const MODEL: &str = "model";
 const TOPOLOGY: &str = "topo";
+/// The units that the node has, each with its GPUs.
+pub(crate) const HARDWARE: &str = "units";
 const BOOKINGS: &str = "bookings";
 const CREATED: &str = "created";
 
@@ -34,6 +38,11 @@ pub(crate) fn encode(node: &Node) -> StoreResult<Item> {
     writer.text(OWNER, &node.owner);
     writer.text(MODEL, &node.gpu_model);
     writer.number(TOPOLOGY, node.topology_gen);
+    let units = node.units.iter();
+    writer.put(
+        HARDWARE,
+        map(units.map(|(unit, gpus)| (unit.to_string(), number(gpus)))),
+    );
     writer.put(slots::SLOTS, slots::encode(&node.slots));
     let bookings = node.bookings.iter();
     let bookings = bookings.map(|(id, booking)| (id.to_string(), encode_booking(booking)));
@@ -42,6 +51,7 @@ pub(crate) fn encode(node: &Node) -> StoreResult<Item> {
     writer.time(UPDATED, node.updated_at);
     writer.number(VERSION, node.version);
     stamp::put_recent(&mut writer, &node.recent);
+    stamp::put_due(&mut writer, node.id.as_str(), node.due_at);
     writer.text(MARKET_PK, market_pk(&node.gpu_model, &node.id));
     Ok(writer.item())
 }
@@ -70,15 +80,27 @@ pub(crate) fn decode(item: &Item) -> StoreResult<Node> {
         owner: reader.id(OWNER)?,
         gpu_model: reader.id(MODEL)?,
         topology_gen: reader.number(TOPOLOGY)?,
+        units: decode_units(&reader.map(HARDWARE)?)?,
         slots: slots::decode(&reader)?,
         bookings: decode_bookings(&reader.map(BOOKINGS)?)?,
         created_at: reader.time(CREATED)?,
         updated_at: reader.time(UPDATED)?,
         version: reader.version(VERSION)?,
         recent: stamp::recent(&reader)?,
+        due_at: stamp::due(&reader)?,
     };
     sound(reader.what(), &check_node(&node))?;
     Ok(node)
+}
+
+fn decode_units(units: &Reader<'_>) -> StoreResult<BTreeMap<UnitId, u16>> {
+    units
+        .names()
+        .map(|name| {
+            let unit = UnitId::parse(name).map_err(|_| units.corrupt(name, "a unit"))?;
+            Ok((unit, units.number(name)?))
+        })
+        .collect()
 }
 
 fn decode_bookings(bookings: &Reader<'_>) -> StoreResult<BTreeMap<ReservationId, Booking>> {

@@ -1,12 +1,11 @@
 //! The item of a reservation.
 
-use app::StoreError;
 use app::ports::StoreResult;
 use domain::invariants::check_reservation;
 use domain::{Reservation, Status, Term, UnitSet};
 
-use super::{Item, Reader, UPDATED, VERSION, fresh, open, slots, sound, stamp};
-use crate::keys::{DUE_AT, DUE_PK, Key, MARKET_PK, PK, SK, Subject, due_pk, market_pk};
+use super::{Item, UPDATED, VERSION, fresh, open, slots, sound, stamp};
+use crate::keys::{Key, MARKET_PK, PK, SK, Subject, market_pk};
 
 /// The value of the attribute `type`.
 pub(crate) const KIND: &str = "reservation";
@@ -31,7 +30,7 @@ pub(crate) const MARKET_KEY: &str = "marketKey";
 /// The item of a reservation.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] if it breaks an invariant.
+/// [`app::StoreError::Corrupt`] if it breaks an invariant.
 pub(crate) fn encode(reservation: &Reservation) -> StoreResult<Item> {
     let key = Key::reservation(&reservation.node, &reservation.id);
     sound(&key.sk, &check_reservation(reservation))?;
@@ -59,17 +58,14 @@ pub(crate) fn encode(reservation: &Reservation) -> StoreResult<Item> {
     if !reservation.released.is_empty() {
         writer.text(MARKET_PK, &market);
     }
-    if let Some(due_at) = reservation.due_at {
-        writer.text(DUE_PK, due_pk(&reservation.id));
-        writer.time(DUE_AT, due_at);
-    }
+    stamp::put_due(&mut writer, reservation.id.as_str(), reservation.due_at);
     Ok(writer.item())
 }
 
 /// Reads the item of a reservation.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] if it is not one, or breaks an invariant.
+/// [`app::StoreError::Corrupt`] if it is not one, or breaks an invariant.
 pub(crate) fn decode(item: &Item) -> StoreResult<Reservation> {
     let reader = open(item, KIND)?;
     let subject = Subject::parse(&reader.text(PK)?, &reader.text(SK)?);
@@ -100,16 +96,8 @@ pub(crate) fn decode(item: &Item) -> StoreResult<Reservation> {
         version: reader.version(VERSION)?,
         last_action: stamp::decode_action(&reader.map(LAST)?)?,
         recent: stamp::recent(&reader)?,
-        due_at: due_at(&reader)?,
+        due_at: stamp::due(&reader)?,
     };
     sound(reader.what(), &check_reservation(&reservation))?;
     Ok(reservation)
-}
-
-fn due_at(reader: &Reader<'_>) -> Result<Option<domain::Timestamp>, StoreError> {
-    let due_at = reader.maybe_time(DUE_AT)?;
-    if due_at.is_some() != reader.maybe_text(DUE_PK)?.is_some() {
-        return Err(reader.corrupt(DUE_PK, "beside dueAt"));
-    }
-    Ok(due_at)
 }

@@ -3,9 +3,10 @@
 use app::ports::StoreResult;
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::stamp::{Action, ActionKind, Actor, Recent};
-use domain::{Caller, Version, WriteId};
+use domain::{Caller, Timestamp, Version, WriteId};
 
 use super::{Reader, Writer, number, text};
+use crate::keys::{DUE_AT, DUE_PK, due_pk};
 
 /// The attribute that lists the last write ids, the latest first. It is always of one length, so
 /// that an update can push them on by one without knowing them.
@@ -92,4 +93,21 @@ pub(crate) fn decode_action(map: &Reader<'_>) -> StoreResult<Action> {
         vm: map.maybe_id(VM)?,
         at: map.time(AT)?,
     })
+}
+
+/// Writes when the item with this id is to be looked at, in the form of the index of what is due.
+pub(crate) fn put_due(writer: &mut Writer, id: &str, due_at: Option<Timestamp>) {
+    if let Some(due_at) = due_at {
+        writer.text(DUE_PK, due_pk(id));
+        writer.time(DUE_AT, due_at);
+    }
+}
+
+/// Reads when the item is to be looked at.
+pub(crate) fn due(item: &Reader<'_>) -> StoreResult<Option<Timestamp>> {
+    let due_at = item.maybe_time(DUE_AT)?;
+    if due_at.is_some() != item.maybe_text(DUE_PK)?.is_some() {
+        return Err(item.corrupt(DUE_PK, "beside dueAt"));
+    }
+    Ok(due_at)
 }

@@ -22,6 +22,7 @@ const UNITS: &str = "units";
 const RESERVATION: &str = "res";
 pub(crate) const SENTENCE: &str = "sentence";
 pub(crate) const ATTEMPTS: &str = "attempts";
+pub(crate) const STUCK: &str = "stuck";
 const CREATED: &str = "created";
 /// The write that placed or settled the VM last: by it a write whose reply was lost knows itself.
 pub(crate) const WRITE: &str = "wr";
@@ -50,6 +51,7 @@ pub(crate) fn encode(vm: &Vm, write: &WriteId) -> Item {
         writer.put(SENTENCE, encode_sentence(sentence));
     }
     writer.number(ATTEMPTS, vm.attempts);
+    writer.maybe_text(STUCK, vm.stuck_at);
     writer.time(CREATED, vm.created_at);
     writer.time(UPDATED, vm.updated_at);
     writer.text(WRITE, write.as_str());
@@ -89,6 +91,7 @@ pub(crate) fn decode(item: &Item) -> StoreResult<Vm> {
         reservation: reader.maybe_id(RESERVATION)?,
         sentence: decode_sentence(&reader)?,
         attempts: reader.number(ATTEMPTS)?,
+        stuck_at: reader.maybe_time(STUCK)?,
         created_at: reader.time(CREATED)?,
         updated_at: reader.time(UPDATED)?,
     })

@@ -1,6 +1,7 @@
 //! The store: every port over one table.
 
 mod audit;
+mod due;
 mod key;
 mod market;
 mod node;

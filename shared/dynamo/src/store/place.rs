@@ -88,6 +88,11 @@ pub(super) fn in_pool(vm: &Vm, stamp: &Stamp) -> StoreResult<Finished> {
         rules::not_own(&mut e, &stamp.write),
     ];
     clauses.into_iter().for_each(|clause| e.require(clause));
+    for unit in &vm.units {
+        // One that vanished may still be in the pool.
+        let there = e.path(&[node::HARDWARE, unit.as_str()]);
+        e.require(present(&there));
+    }
     seat(&mut e, vm, stamp);
     e.finish()
 }

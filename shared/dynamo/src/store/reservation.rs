@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use app::ports::{
-    Commit, CustodyMove, Landed, ListReservations, LoadReservations, MoveCustody, Page,
-    ReclaimUnits, ReleaseUnits, StoreResult, Write,
+    ChangeTopology, Commit, CustodyMove, Landed, ListReservations, LoadReservations, MoveCustody,
+    Page, ReclaimUnits, ReleaseUnits, StoreResult, TopologyChange, Write,
 };
-use domain::limits::DRAIN_CHECK_AFTER_MS;
 use domain::reservation::{Reclaim, Release};
 use domain::stamp::ActionKind;
 use domain::{NodeId, Reservation, ReservationId, Status, Tier, Version, WriteId};
@@ -19,7 +18,7 @@ use crate::expr::{Expression, Finished, absent, all, any, between, contains, eq,
 use crate::item::reservation::{KIND, MARKET_KEY, OWNER, RELEASED, decode, encode};
 use crate::item::slots::{OCCUPANT, SLOTS, TIER, tier_letter};
 use crate::item::{Item, node};
-use crate::keys::{DUE_AT, DUE_PK, Key, MARKET_PK, PK, SK, due_pk, node_pk, reservations_after};
+use crate::keys::{Key, MARKET_PK, PK, SK, node_pk, reservations_after};
 use crate::retry::stand_aside;
 
 impl LoadReservations for DynamoStore {
@@ -179,11 +178,7 @@ pub(super) fn reclaim(id: &ReservationId, command: &Reclaim) -> StoreResult<Fini
         &mut e,
         &command.stamp.action(ActionKind::Reclaim, units, None),
     );
-    let (due_pk_path, due_at_path) = (e.path(&[DUE_PK]), e.path(&[DUE_AT]));
-    let due_at = command.stamp.now.plus_ms(DRAIN_CHECK_AFTER_MS);
-    let (due_pk, due_at) = (e.text(due_pk(id)), e.text(due_at.to_string()));
-    e.set(&due_pk_path, &due_pk);
-    e.set(&due_at_path, &due_at);
+    rules::due(&mut e, id.as_str(), command.stamp.now);
     let released = e.path(&[RELEASED]);
     let units = rules::unit_set(&mut e, units);
     e.delete(&released, &units);
@@ -203,6 +198,35 @@ fn common(e: &mut Expression, stamp: &domain::Stamp, expected: Option<Version>) 
     if let Some(version) = expected {
         let clause = rules::at_version(e, version);
         e.require(clause);
+    }
+}
+
+impl ChangeTopology for DynamoStore {
+    async fn change_topology(&self, change: &TopologyChange) -> StoreResult<Commit> {
+        let pool = seen(node::KIND, Some(change.node_seen), &change.write)?;
+        let mut parts = vec![Part::Put(node::encode(&change.node)?, pool)];
+        for reservation in &change.reviewed {
+            let condition = seen(KIND, reservation.version.previous(), &change.write)?;
+            parts.push(Part::Put(encode(reservation)?, condition));
+        }
+        match self.transact(&change.write, parts).await? {
+            Transacted::Done => Ok(Commit::Done),
+            Transacted::Refused(items) => {
+                let mut items = items.iter().map(Option::as_ref);
+                let node = items.next().flatten();
+                let mut landed = landed(node, None, &change.write)?;
+                for reservation in items.flatten() {
+                    let there = decode(reservation)?;
+                    if there.recent.landed(&change.write).is_some() {
+                        landed = Commit::Done;
+                    }
+                }
+                if landed == Commit::Lost {
+                    stand_aside().await;
+                }
+                Ok(landed)
+            }
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::item::reservation::{ENDS, LAST, MANAGERS, OWNER, STARTS, STATUS, UNIT
 use crate::item::slots::{OCCUPANT, SLOTS};
 use crate::item::stamp::{RECENT_IDS, RECENT_VERSIONS, action};
 use crate::item::{TYPE, UPDATED, VERSION};
+use crate::keys::{DUE_AT, DUE_PK, due_pk};
 
 /// The item is there and of this kind.
 pub(super) fn kind(e: &mut Expression, kind: &str) -> Clause {
@@ -109,6 +110,14 @@ pub(super) fn stamped(e: &mut Expression, stamp: &Stamp) -> String {
     e.set(&format!("{ids}[0]"), &id);
     e.set(&format!("{versions}[0]"), &next);
     next
+}
+
+/// Sets that the item with this id is due at once.
+pub(super) fn due(e: &mut Expression, id: &str, now: Timestamp) {
+    let (partition, at) = (e.path(&[DUE_PK]), e.path(&[DUE_AT]));
+    let (own, now) = (e.text(due_pk(id)), e.text(now.to_string()));
+    e.set(&partition, &own);
+    e.set(&at, &now);
 }
 
 /// Sets the last action of a reservation.

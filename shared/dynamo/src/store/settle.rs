@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use app::ports::{Commit, Custodian, SettleKind, SettleVm, Settlement, StoreResult};
-use domain::stamp::ActionKind;
 use domain::{Dying, NodeId, UnitId, Vm, WriteId};
 
 use super::DynamoStore;
@@ -103,6 +102,11 @@ pub(super) fn vm_part(change: &Settlement) -> StoreResult<Finished> {
     let status = e.path(&[vm::STATUS]);
     let seen = e.text(change.seen.as_str());
     e.require(eq(&status, &seen));
+    if change.kind == SettleKind::Stuck {
+        // Once is enough.
+        let stuck = e.path(&[vm::STUCK]);
+        e.require(absent(&stuck));
+    }
     let value = e.text(next.status.as_str());
     e.set(&status, &value);
     let updated = e.path(&[UPDATED]);
@@ -113,7 +117,12 @@ pub(super) fn vm_part(change: &Settlement) -> StoreResult<Finished> {
     e.set(&write, &value);
     let reason = next.status_reason.as_ref().map(crate::item::text);
     let sentence = next.sentence.as_ref().map(vm::encode_sentence);
-    for (name, value) in [(vm::STATUS_REASON, reason), (vm::SENTENCE, sentence)] {
+    let stuck_at = next.stuck_at.map(crate::item::text);
+    for (name, value) in [
+        (vm::STATUS_REASON, reason),
+        (vm::SENTENCE, sentence),
+        (vm::STUCK, stuck_at),
+    ] {
         let path = e.path(&[name]);
         match value {
             Some(value) => {
@@ -142,18 +151,22 @@ pub(super) fn seats_part(
     e.require(not_own);
     seated(&mut e, change, units);
     let next = rules::stamped(&mut e, &change.stamp);
-    let kind = match change.kind {
+    match change.kind {
         SettleKind::Stop => {
             doom(&mut e, units);
-            ActionKind::Stop
+            let id = match custodian {
+                Custodian::Pool => change.vm.node.as_str(),
+                Custodian::Reservation(id) => id.as_str(),
+            };
+            rules::due(&mut e, id, change.stamp.now);
         }
-        SettleKind::Confirm => {
-            vacate(&mut e, change, units, &next);
-            ActionKind::Confirm
-        }
-    };
+        SettleKind::Confirm => vacate(&mut e, change, units, &next),
+        SettleKind::Stuck => {}
+    }
     if let Custodian::Reservation(_) = custodian {
-        let action = change.stamp.action(kind, units, Some(&change.vm.id));
+        let action = change
+            .stamp
+            .action(change.kind.action(), units, Some(&change.vm.id));
         rules::acted(&mut e, &action);
     }
     e.finish()
@@ -196,7 +209,7 @@ fn vacate(e: &mut Expression, change: &Settlement, units: &BTreeSet<UnitId>, nex
     }
 }
 
-/// The reservation that condemned the VM, and has none of its units now, notes its end.
+/// The reservation that condemned the VM, and has none of its units now, notes what becomes of it.
 pub(super) fn note_part(change: &Settlement) -> StoreResult<Finished> {
     let mut e = Expression::default();
     let kind = rules::kind(&mut e, reservation::KIND);
@@ -207,7 +220,7 @@ pub(super) fn note_part(change: &Settlement) -> StoreResult<Finished> {
     let units = &change.vm.units;
     let action = change
         .stamp
-        .action(ActionKind::Confirm, units, Some(&change.vm.id));
+        .action(change.kind.action(), units, Some(&change.vm.id));
     rules::acted(&mut e, &action);
     e.finish()
 }

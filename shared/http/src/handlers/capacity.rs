@@ -1,8 +1,10 @@
 //! Release, reclaim and end.
 
 use app::Error;
-use app::ports::{Clock, Ids, LoadNode, LoadReservations, MoveCustody, ReclaimUnits, ReleaseUnits};
+use app::end::ChangeRequest;
+use app::ports::{Clock, Ids, ReclaimUnits, ReleaseUnits};
 use app::release::UnitsRequest;
+use app::terms::TermStore;
 use serde::Deserialize;
 
 use crate::endpoint::Reply;
@@ -27,7 +29,7 @@ struct ReclaimBody {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct EndBody {
+struct ReasonBody {
     reason: Option<String>,
 }
 
@@ -47,23 +49,34 @@ fn units_request(
     })
 }
 
+/// A call upon a reservation as a whole.
+pub(super) fn change_request(call: &Call) -> Result<ChangeRequest, Error> {
+    let body: ReasonBody = call.json()?;
+    Ok(ChangeRequest {
+        reason: words("reason", body.reason)?,
+        node: call.id("nodeId")?,
+        id: call.id("id")?,
+        expected: call.if_match,
+    })
+}
+
 pub(super) async fn release<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: ReleaseUnits,
+    S: ReleaseUnits + TermStore,
     C: Clock,
     I: Ids,
 {
     let body: ReleaseBody = call.json()?;
     let request = units_request(&call, &body.unit_ids, body.reason)?;
-    let done =
-        app::release::release(&service.store, &service.clock, &call.context, request).await?;
-    let view = ReservationView::of(&done, service.clock.now());
+    let (store, clock, ids) = (&service.store, &service.clock, &service.ids);
+    let done = app::release::release(store, clock, ids, &call.context, request).await?;
+    let view = ReservationView::of(&done, clock.now());
     Ok(Reply::new(view)?.versioned(done.version))
 }
 
 pub(super) async fn reclaim<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: ReclaimUnits + LoadReservations,
+    S: ReclaimUnits + TermStore,
     C: Clock,
     I: Ids,
 {
@@ -76,11 +89,11 @@ where
         (body, query) => body.or(query).unwrap_or(false),
     };
     let request = units_request(&call, &body.unit_ids, body.reason)?;
-    let (store, clock) = (&service.store, &service.clock);
+    let (store, clock, ids) = (&service.store, &service.clock, &service.ids);
     let done = if dry_run {
-        app::reclaim::dry_run(store, clock, &call.context, request).await?
+        app::reclaim::dry_run(store, clock, ids, &call.context, request).await?
     } else {
-        app::reclaim::reclaim(store, clock, &call.context, request).await?
+        app::reclaim::reclaim(store, clock, ids, &call.context, request).await?
     };
     let view = ReservationView::of(&done.reservation, clock.now());
     let view = if dry_run {
@@ -93,24 +106,13 @@ where
 
 pub(super) async fn end<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: LoadNode + LoadReservations + MoveCustody,
+    S: TermStore,
     C: Clock,
     I: Ids,
 {
-    let body: EndBody = call.json()?;
-    let reason = words("reason", body.reason)?;
+    let request = change_request(&call)?;
     let (store, clock) = (&service.store, &service.clock);
-    let (node, id) = (call.id("nodeId")?, call.id("id")?);
-    let done = app::end::end(
-        store,
-        clock,
-        &call.context,
-        &node,
-        &id,
-        call.if_match,
-        reason,
-    )
-    .await?;
+    let done = app::end::end(store, clock, &call.context, &request).await?;
     let view = ReservationView::of(&done, clock.now());
     Ok(Reply::new(view)?.versioned(done.version))
 }

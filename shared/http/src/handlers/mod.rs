@@ -10,9 +10,10 @@ use std::sync::Arc;
 use app::Error;
 use app::error::Internal;
 use app::ports::{
-    Clock, FindMarket, Ids, ListReservations, ListVms, LoadKey, LoadNode, LoadReservations,
-    LoadVms, MoveCustody, Page, PlaceVm, PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
+    ChangeTopology, Clock, FindMarket, Ids, ListReservations, ListVms, LoadKey, LoadVms, Page,
+    PlaceVm, PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
 };
+use app::terms::TermStore;
 
 use crate::endpoint::{HttpFunction, Service};
 use crate::request::Call;
@@ -49,7 +50,7 @@ fn page<T, K: std::fmt::Display, V>(
 /// The `release` function.
 pub fn release<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + ReleaseUnits + 'static,
+    S: LoadKey + ReleaseUnits + TermStore + 'static,
     C: Clock,
     I: Ids,
 {
@@ -59,7 +60,7 @@ where
 /// The `reclaim` function.
 pub fn reclaim<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + LoadReservations + ReclaimUnits + 'static,
+    S: LoadKey + ReclaimUnits + TermStore + 'static,
     C: Clock,
     I: Ids,
 {
@@ -69,7 +70,7 @@ where
 /// The `end` function.
 pub fn end<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + LoadNode + LoadReservations + MoveCustody + 'static,
+    S: LoadKey + TermStore + 'static,
     C: Clock,
     I: Ids,
 {
@@ -79,7 +80,7 @@ where
 /// The `reservations` function.
 pub fn reservations<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + LoadNode + LoadReservations + ListReservations + MoveCustody + ReadAudit + 'static,
+    S: LoadKey + TermStore + ListReservations + ReadAudit + 'static,
     C: Clock,
     I: Ids,
 {
@@ -89,15 +90,7 @@ where
 /// The `vms` function.
 pub fn vms<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey
-        + LoadNode
-        + LoadReservations
-        + LoadVms
-        + ListVms
-        + FindMarket
-        + PlaceVm
-        + SettleVm
-        + 'static,
+    S: LoadKey + TermStore + LoadVms + ListVms + FindMarket + PlaceVm + SettleVm + 'static,
     C: Clock,
     I: Ids,
 {
@@ -107,7 +100,7 @@ where
 /// The `nodes` function.
 pub fn nodes<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + LoadNode + PutNode + LoadReservations + LoadVms + SettleVm + 'static,
+    S: LoadKey + TermStore + PutNode + ChangeTopology + LoadVms + SettleVm + 'static,
     C: Clock,
     I: Ids,
 {

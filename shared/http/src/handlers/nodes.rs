@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use app::Error;
 use app::nodes::NodeRequest;
-use app::ports::{Clock, Ids, LoadNode, LoadReservations, LoadVms, PutNode, SettleVm};
+use app::ports::{ChangeTopology, Clock, Ids, LoadVms, PutNode, SettleVm};
+use app::terms::TermStore;
 use domain::limits::{GPUS_PER_UNIT_MAX, UNITS_PER_NODE_MAX};
 use domain::{UnitId, VmId};
 use serde::Deserialize;
@@ -25,6 +26,13 @@ struct PutBody {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TopologyBody {
+    topology_gen: u64,
+    units: Vec<Object<UnitBody>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UnitBody {
     id: String,
@@ -37,7 +45,7 @@ struct NoFields {}
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: LoadNode + PutNode + LoadReservations + LoadVms + SettleVm,
+    S: TermStore + PutNode + ChangeTopology + LoadVms + SettleVm,
     C: Clock,
     I: Ids,
 {
@@ -52,13 +60,24 @@ where
             let made = app::nodes::put(store, clock, context, request).await?;
             Reply::new(NodeView::of(&made))
         }
+        Operation::PutTopology => {
+            let node = call.id("nodeId")?;
+            let body: TopologyBody = call.json()?;
+            let units = sizes(&body.units)?;
+            let topology_gen = generation(body.topology_gen)?;
+            let ids = &service.ids;
+            let after =
+                app::topology::report(store, clock, ids, context, &node, topology_gen, &units)
+                    .await?;
+            Reply::new(NodeView::of(&after))
+        }
         Operation::GetNode => {
             let node = call.id("nodeId")?;
             Reply::new(NodeView::of(&app::nodes::get(store, context, &node).await?))
         }
         Operation::ListTerminations => {
             let node = call.id("nodeId")?;
-            let found = app::nodes::terminations(store, clock, context, &node).await?;
+            let found = app::nodes::terminations(store, context, &node).await?;
             let items = found.iter().map(TerminationView::of).collect();
             Reply::new(PageView::<TerminationView> {
                 items,
@@ -77,29 +96,37 @@ where
 }
 
 fn node_request(call: &Call) -> Result<NodeRequest, Error> {
-    let bad = |text: String| Error::BadRequest(text);
     let body: PutBody = call.json()?;
-    let names: Vec<String> = body.units.iter().map(|unit| unit.0.id.clone()).collect();
+    Ok(NodeRequest {
+        units: sizes(&body.units)?,
+        topology_gen: generation(body.topology_gen.unwrap_or(1))?,
+        owner: id("ownerOrgId", &body.owner_org_id)?,
+        gpu_model: id("gpuModelId", &body.gpu_model_id)?,
+        id: call.id("nodeId")?,
+    })
+}
+
+/// The units of a node with the GPUs of each.
+fn sizes(given: &[Object<UnitBody>]) -> Result<BTreeMap<UnitId, u16>, Error> {
+    let names: Vec<String> = given.iter().map(|unit| unit.0.id.clone()).collect();
     units("units", &names, UNITS_PER_NODE_MAX)?;
-    let mut sizes: BTreeMap<UnitId, u16> = BTreeMap::new();
-    for Object(unit) in &body.units {
+    let mut sizes = BTreeMap::new();
+    for Object(unit) in given {
         let gpus = unit.gpus.unwrap_or(1);
         if !(1..=GPUS_PER_UNIT_MAX).contains(&gpus) {
-            return Err(bad(format!(
+            return Err(Error::BadRequest(format!(
                 "gpus of a unit is a number from 1 to {GPUS_PER_UNIT_MAX}"
             )));
         }
         sizes.insert(id("units", &unit.id)?, gpus);
     }
-    let topology_gen = body.topology_gen.unwrap_or(1);
-    if topology_gen == 0 {
-        return Err(bad("topologyGen is counted from 1".to_owned()));
+    Ok(sizes)
+}
+
+fn generation(number: u64) -> Result<u64, Error> {
+    if number == 0 {
+        let text = "topologyGen is counted from 1".to_owned();
+        return Err(Error::BadRequest(text));
     }
-    Ok(NodeRequest {
-        owner: id("ownerOrgId", &body.owner_org_id)?,
-        gpu_model: id("gpuModelId", &body.gpu_model_id)?,
-        units: sizes,
-        topology_gen,
-        id: call.id("nodeId")?,
-    })
+    Ok(number)
 }

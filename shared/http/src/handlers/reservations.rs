@@ -1,15 +1,15 @@
 //! The rest of a reservation's life.
 
 use app::Error;
-use app::ports::{
-    Clock, Ids, ListReservations, LoadNode, LoadReservations, MoveCustody, ReadAudit,
-};
+use app::ports::{Clock, Ids, ListReservations, LoadReservations, ReadAudit};
 use app::reservations::ReserveRequest;
+use app::terms::TermStore;
 use domain::limits::UNITS_PER_RESERVATION_MAX;
 use domain::{ReservationId, Status};
 use serde::Deserialize;
 
 use crate::endpoint::Reply;
+use crate::handlers::capacity::change_request;
 use crate::handlers::{Shared, misrouted, page};
 use crate::request::{Call, orgs, time, units, words};
 use crate::routes::Operation;
@@ -29,7 +29,7 @@ struct CreateBody {
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: LoadNode + LoadReservations + ListReservations + MoveCustody + ReadAudit,
+    S: TermStore + ListReservations + ReadAudit,
     C: Clock,
     I: Ids,
 {
@@ -37,6 +37,7 @@ where
         Operation::CreateReservation => create(service, call).await,
         Operation::ListReservations => list(service, call).await,
         Operation::GetReservation => get(service, call).await,
+        Operation::ReaffirmReservation => reaffirm(service, call).await,
         Operation::ListAuditRecords => audit(service, call).await,
         _ => Err(misrouted(&call)),
     }
@@ -44,7 +45,7 @@ where
 
 async fn create<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: LoadNode + MoveCustody,
+    S: TermStore,
     C: Clock,
     I: Ids,
 {
@@ -72,6 +73,19 @@ where
     Ok(Reply::new(view)?.versioned(made.version))
 }
 
+async fn reaffirm<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
+where
+    S: TermStore,
+    C: Clock,
+    I: Ids,
+{
+    let request = change_request(&call)?;
+    let (store, clock, ids) = (&service.store, &service.clock, &service.ids);
+    let done = app::reservations::reaffirm(store, clock, ids, &call.context, &request).await?;
+    let view = ReservationView::of(&done, clock.now());
+    Ok(Reply::new(view)?.versioned(done.version))
+}
+
 async fn get<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
     S: LoadReservations,
@@ -86,7 +100,7 @@ where
 
 async fn list<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: LoadNode + ListReservations,
+    S: ListReservations,
     C: Clock,
     I: Ids,
 {

@@ -1,9 +1,8 @@
 //! Virtual machines.
 
 use app::Error;
-use app::ports::{
-    Clock, FindMarket, Ids, ListVms, LoadNode, LoadReservations, LoadVms, PlaceVm, SettleVm,
-};
+use app::ports::{Clock, FindMarket, Ids, ListVms, LoadVms, PlaceVm, SettleVm};
+use app::terms::TermStore;
 use app::vms::{Place, VmRequest, Wanted};
 use domain::limits::{GPUS_PER_UNIT_MAX, UNITS_PER_REQUEST_MAX, VM_NAME_CHARS_MAX};
 use domain::{OrgId, Tier, VmId};
@@ -37,7 +36,7 @@ fn bad(text: impl Into<String>) -> Error {
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: LoadNode + LoadReservations + LoadVms + ListVms + FindMarket + PlaceVm + SettleVm,
+    S: TermStore + LoadVms + ListVms + FindMarket + PlaceVm + SettleVm,
     C: Clock,
     I: Ids,
 {

@@ -18,7 +18,9 @@ use crate::store::Store;
 
 /// A node of another owner, with two units.
 pub const OTHER_NODE: &str = "node-2";
-/// The org that owns it.
+/// A node of the same owner, whose topology has changed under its reservation.
+pub const REVIEWED_NODE: &str = "node-3";
+/// The org that owns [`OTHER_NODE`].
 pub const OTHER_OWNER_ORG: &str = "org-other-owner";
 
 /// Hours that the reservation lasts, from the instant of the fixtures on.
@@ -42,6 +44,8 @@ pub struct Fleet {
     pub pool_vm: String,
     /// The stranger's community VM on the other node.
     pub other_vm: String,
+    /// The reservation of the one unit of [`REVIEWED_NODE`], which needs review: the unit has grown.
+    pub reviewed: String,
 }
 
 /// What a call is about.
@@ -101,6 +105,10 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
             &format!("{of_reservation}/end"),
             json!({ "reason": "over" }),
         ),
+        Operation::ReaffirmReservation => post(
+            &format!("{of_reservation}/reaffirm"),
+            json!({ "reason": "looked at" }),
+        ),
         Operation::CreateReservation => {
             post(&format!("{of_node}/reservations"), reservation_body("u06"))
         }
@@ -111,6 +119,12 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
             HttpEvent::new("PUT", &of_node).json(&node_body(OWNER_ORG, &["u00", "u01"]))
         }
         Operation::GetNode => get(&of_node),
+        Operation::PutTopology => {
+            let units = eight();
+            let units: Vec<Value> = units.iter().map(|unit| json!({ "id": unit })).collect();
+            let body = json!({ "topologyGen": 2, "units": units });
+            HttpEvent::new("PUT", &format!("{of_node}/topology")).json(&body)
+        }
         Operation::ListTerminations => get(&format!("{of_node}/terminations")),
         Operation::ConfirmTermination => {
             post(&format!("{of_node}/terminations/{vm}/confirm"), json!({}))
@@ -123,6 +137,11 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
         Operation::GetVm => get(&format!("/v1/vms/{vm}")),
         Operation::TerminateVm => post(&format!("/v1/vms/{vm}/terminate"), json!({})),
     }
+}
+
+/// The units of the node.
+fn eight() -> Vec<String> {
+    (0..8).map(|unit| format!("u{unit:02}")).collect()
 }
 
 fn node_body(owner: &str, units: &[&str]) -> Value {
@@ -160,13 +179,14 @@ impl Fleet {
             Operation::TerminateVm => &self.spot_vm,
             _ => &self.tenant_vm,
         };
-        let node = match operation {
-            Operation::PutNode => "node-new",
-            _ => NODE,
+        let (node, reservation) = match operation {
+            Operation::PutNode => ("node-new", &self.reservation),
+            Operation::ReaffirmReservation => (REVIEWED_NODE, &self.reviewed),
+            _ => (NODE, &self.reservation),
         };
         Target {
             node: node.to_owned(),
-            reservation: self.reservation.clone(),
+            reservation: reservation.clone(),
             vm: vm.clone(),
             org: AUDIENCE_ORG.to_owned(),
         }
@@ -185,7 +205,7 @@ struct Builder<'a, S> {
 
 impl<S: Store + Clone + 'static> Builder<'_, S> {
     async fn build(&self) -> Fleet {
-        let eight: Vec<String> = (0..8).map(|unit| format!("u{unit:02}")).collect();
+        let eight = eight();
         let eight: Vec<&str> = eight.iter().map(String::as_str).collect();
         self.put(NODE, &node_body(OWNER_ORG, &eight)).await;
         self.put(OTHER_NODE, &node_body(OTHER_OWNER_ORG, &["u00", "u01"]))
@@ -209,6 +229,7 @@ impl<S: Store + Clone + 'static> Builder<'_, S> {
             "reservationId": reservation,
         });
         Fleet {
+            reviewed: self.reviewed().await,
             spot_vm: self.buy(&reservation, &buyer, spot("u00")).await,
             tenant_vm: self.buy(&reservation, &audience(), tenant).await,
             pool_vm: self.buy(&reservation, &buyer, pool(NODE, "u05")).await,
@@ -218,6 +239,21 @@ impl<S: Store + Clone + 'static> Builder<'_, S> {
             dying_vm,
             reservation,
         }
+    }
+
+    /// Reserves the one unit of a node and lets it grow. Returns the reservation's id.
+    async fn reviewed(&self) -> String {
+        self.put(REVIEWED_NODE, &node_body(OWNER_ORG, &["u00"]))
+            .await;
+        let path = format!("/v1/nodes/{REVIEWED_NODE}");
+        let request = HttpEvent::new("POST", &format!("{path}/reservations"));
+        let made = self
+            .done(&owner(), request.json(&reservation_body("u00")))
+            .await;
+        let grown = json!({ "topologyGen": 2, "units": [{ "id": "u00", "gpus": 2 }] });
+        let request = HttpEvent::new("PUT", &format!("{path}/topology")).json(&grown);
+        self.done(&owner(), request).await;
+        made.field("id")
     }
 
     async fn done(&self, by: &Caller, request: HttpEvent) -> Answer {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use app::ports::{
-    Commit, CustodyMove, Landed, ListReservations, LoadReservations, MoveCustody, Page,
-    ReclaimUnits, ReleaseUnits, StoreResult, Write,
+    ChangeTopology, Commit, CustodyMove, Landed, ListReservations, LoadReservations, MoveCustody,
+    Page, ReclaimUnits, ReleaseUnits, StoreResult, TopologyChange, Write,
 };
 use domain::reservation::{Reclaim, Release, reclaim, release};
 use domain::{NodeId, Refusal, Reservation, ReservationId, WriteId};
@@ -123,6 +123,37 @@ impl MoveCustody for MemoryStore {
                 .nodes
                 .insert(change.node.id.clone(), change.node.clone());
             world.put_reservation(reservation.clone());
+            Ok(Commit::Done)
+        })
+    }
+}
+
+impl ChangeTopology for MemoryStore {
+    async fn change_topology(&self, change: &TopologyChange) -> StoreResult<Commit> {
+        sound_node(&change.node)?;
+        for reservation in &change.reviewed {
+            sound_reservation(reservation)?;
+        }
+        self.change(|world| {
+            let Some(node) = world.nodes.get(&change.node.id) else {
+                return Ok(Commit::Lost);
+            };
+            if node.recent.landed(&change.write).is_some() {
+                return Ok(Commit::Done);
+            }
+            let unchanged = change.reviewed.iter().all(|next| {
+                let present = world.reservation(&next.node, &next.id);
+                present.map(|r| r.version) == next.version.previous()
+            });
+            if node.version != change.node_seen || !unchanged {
+                return Ok(Commit::Lost);
+            }
+            world
+                .nodes
+                .insert(change.node.id.clone(), change.node.clone());
+            for reservation in &change.reviewed {
+                world.put_reservation(reservation.clone());
+            }
             Ok(Commit::Done)
         })
     }

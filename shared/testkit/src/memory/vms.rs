@@ -95,6 +95,10 @@ impl Holder {
         match (self, kind) {
             (Holder::Pool(n), SettleKind::Stop) => n.stop(vm, stamp).map(Holder::Pool),
             (Holder::Pool(n), SettleKind::Confirm) => n.vacate(vm, stamp).map(Holder::Pool),
+            (Holder::Pool(n), SettleKind::Stuck) => Some(Holder::Pool(n.changed(stamp))),
+            (Holder::Reservation(r), SettleKind::Stuck) => {
+                place::mark_stuck(r, vm, stamp).map(Holder::reservation)
+            }
             (Holder::Reservation(r), SettleKind::Stop) => {
                 place::stop(r, vm, stamp).map(Holder::reservation)
             }
@@ -156,7 +160,8 @@ fn settled(world: &World, change: &Settlement) -> Option<Vec<Holder>> {
     }
     if let Some(id) = &change.note {
         let reservation = world.reservation(&change.vm.node, id)?;
-        let noted = place::note_gone(reservation, &change.vm, &change.stamp);
+        let kind = change.kind.action();
+        let noted = place::note(reservation, &change.vm, kind, &change.stamp);
         out.push(Holder::reservation(noted));
     }
     Some(out)
@@ -176,7 +181,7 @@ fn settled_before(world: &World, change: &Settlement, present: &Vm) -> bool {
         .chain(noted);
     let mut holders = custodians.filter_map(|custodian| Holder::of(world, &change.vm, &custodian));
     holders.any(|holder| holder.landed(&change.stamp.write))
-        || (present == &change.vm && present.status != change.seen)
+        || (present == &change.vm && change.vm.status != change.seen)
 }
 
 impl SettleVm for MemoryStore {
@@ -188,7 +193,8 @@ impl SettleVm for MemoryStore {
             if settled_before(world, change, present) {
                 return Ok(Commit::Done);
             }
-            if present.status != change.seen {
+            let noted = change.kind == SettleKind::Stuck && present.stuck_at.is_some();
+            if present.status != change.seen || noted {
                 return Ok(Commit::Lost);
             }
             let attempts = present.attempts;

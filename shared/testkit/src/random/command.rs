@@ -83,20 +83,24 @@ pub fn end(rng: &mut Rng, reservation: &Reservation, now: Timestamp) -> End {
 
 /// A reservation to be made on `node`.
 pub fn reserve(rng: &mut Rng, node: &Node, now: Timestamp) -> Reserve {
-    let pool: BTreeSet<UnitId> = node.slots.keys().cloned().collect();
+    let mine: BTreeSet<UnitId> = if rng.chance(80) {
+        node.slots.keys().cloned().collect()
+    } else {
+        node.units.keys().cloned().collect()
+    };
     let starts = match rng.below(10) {
-        0..6 => None,
-        6..9 => Some(now.plus_ms(rng.pick(&[0, -1, -1_000]))),
-        _ => Some(now.plus_ms(1)),
+        0..4 => None,
+        4..7 => Some(now.plus_ms(rng.pick(&[0, -1, -1_000]))),
+        _ => Some(now.plus_ms(rng.pick(&[1, 60_000, 3_600_000]))),
     };
     let ends = match rng.below(10) {
         0..5 => None,
-        5..8 => Some(now.plus_ms(rng.pick(&[1, 60_000]))),
+        5..8 => Some(now.plus_ms(rng.pick(&[1, 60_000, 7_200_000]))),
         _ => Some(now.plus_ms(rng.pick(&[0, -1, -1_000, -2_000]))),
     };
     Reserve {
         id: id("res-new"),
-        units: asked(rng, &pool),
+        units: asked(rng, &mine),
         audience: [id(fixtures::AUDIENCE_ORG)].into(),
         managers: [id(fixtures::MANAGER_ORG)].into(),
         starts,

@@ -41,7 +41,7 @@ pub fn reservation(rng: &mut Rng, now: Timestamp) -> Reservation {
     } else {
         rng.pick(&STATUSES)
     };
-    let holding = Status::HOLDING.contains(&status);
+    let holding = status == Status::Active || (status == Status::NeedsReview && rng.chance(70));
     let version = version(rng);
     let me: ReservationId = id(fixtures::RESERVATION);
     let slots = if holding {
@@ -102,13 +102,17 @@ fn around(rng: &mut Rng, now: Timestamp, inner: Option<&Reservation>) -> Node {
     node.version = version(rng);
     node.recent = recent(rng, node.version);
     let mut free = units(0..NODE_UNITS);
-    if let Some(inner) = inner.filter(|r| Status::HOLDING.contains(&r.status)) {
-        free.retain(|unit| !inner.units.contains(unit));
+    if let Some(inner) = inner.filter(|r| Status::LIVE.contains(&r.status)) {
+        if inner.holds() {
+            free.retain(|unit| !inner.units.contains(unit));
+        }
+        let units = inner.units.as_set().clone();
         book(
             &mut node,
             inner.id.clone(),
-            inner.units.as_set().clone(),
+            units,
             inner.term,
+            inner.holds(),
         );
     }
     let other: BTreeSet<UnitId> = rng.some_of(&free, 20).into_iter().collect();
@@ -118,9 +122,13 @@ fn around(rng: &mut Rng, now: Timestamp, inner: Option<&Reservation>) -> Node {
             starts: now.plus_ms(-HOUR_MS),
             ends: None,
         };
-        book(&mut node, id("res-other"), other, term);
+        book(&mut node, id("res-other"), other, term, true);
     }
     node.slots = slots(rng, &free, "p", node.version);
+    if rng.chance(25) {
+        let vanished = rng.some_of(&units(0..NODE_UNITS), 15);
+        node.units.retain(|unit, _| !vanished.contains(unit));
+    }
     if let Some(inner) = inner.filter(|_| rng.chance(20)) {
         share(&mut node.slots, &inner.slots);
     }
@@ -142,15 +150,9 @@ fn share(ours: &mut Slots, theirs: &Slots) {
     }
 }
 
-fn book(node: &mut Node, id: ReservationId, units: BTreeSet<UnitId>, term: Term) {
-    node.bookings.insert(
-        id,
-        Booking {
-            units,
-            term,
-            holds: true,
-        },
-    );
+fn book(node: &mut Node, id: ReservationId, units: BTreeSet<UnitId>, term: Term, holds: bool) {
+    let booking = Booking { units, term, holds };
+    node.bookings.insert(id, booking);
 }
 
 /// Slots for these units: empty ones, VMs of every tier, over one unit or several, dying or not.

@@ -121,7 +121,6 @@ fn reserves_meet_every_answer_but_the_full_node() {
         "EndsTooEarly",
         "NotFound",
         "Ok",
-        "StartsLater",
         "UnitsAlreadyReserved",
         "UnknownUnit",
     ];

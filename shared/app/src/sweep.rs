@@ -1,0 +1,416 @@
+//! The sweep: looks after everything that is due. Terms begin and end, and what was condemned and is
+//! not gone is ordered to stop once more, whatever became of earlier events.
+//!
+//! It holds nothing between runs: whatever it does not finish is still due. Each item goes by its
+//! own condition, and one that fails stops no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::limits::{DRAIN_CHECK_AFTER_MS, STUCK_AFTER_MS};
+use domain::slot::{Condemned, condemned};
+use domain::vm::Sentence;
+use domain::{Node, NodeId, Reservation, ReservationId, Status, Timestamp, Version, Vm, VmId};
+use domain::{Slots, VmStatus, slot::Offer};
+use futures_util::StreamExt as _;
+
+use crate::error::{Error, StoreError};
+use crate::ports::{
+    Clock, CondemnVm, Due, FindDue, Ids, LookAgain, PutAudit, ReadAudit, SendError, SendOrders,
+    Subject, TerminationOrder,
+};
+use crate::react::{ReactError, condemned_by, status_reason};
+use crate::settle::{SettleStore, mark_stuck};
+use crate::terms::{Passed, TermStore, pass};
+use crate::trail::{Tail, close_tail};
+
+/// The bounds of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Most items that one run looks at.
+    pub items_max: usize,
+    /// Longest time after which a run takes on no further item, in milliseconds.
+    pub run_ms_max: i64,
+    /// How long a condemned VM may stay unconfirmed before it counts as stuck, in milliseconds.
+    pub stuck_after_ms: i64,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            items_max: 2_000,
+            run_ms_max: 40_000,
+            stuck_after_ms: STUCK_AFTER_MS,
+        }
+    }
+}
+
+/// Nodes that are looked after at the same time. What is due on one node goes one by one: it would
+/// only get in its own way.
+const NODES_AT_ONCE: usize = 8;
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// Items looked at.
+    pub items: usize,
+    /// Reservations that became active.
+    pub activated: usize,
+    /// Reservations that took their units to withhold them.
+    pub withheld: usize,
+    /// Reservations that expired.
+    pub expired: usize,
+    /// Termination orders sent again.
+    pub orders: usize,
+    /// Condemned VMs seen that are not gone.
+    pub draining: usize,
+    /// Those of them whose stop is overdue.
+    pub stuck: usize,
+    /// Audit trails whose end was told as lost.
+    pub gaps: usize,
+    /// Items that could not be finished. They are still due.
+    pub failed: usize,
+    /// Whether more was due than the run could take on.
+    pub behind: bool,
+    /// How long the longest due item had been due when the run began, in milliseconds.
+    pub lag_ms: i64,
+}
+
+impl Swept {
+    fn add(&mut self, other: &Swept) {
+        self.items += other.items;
+        self.activated += other.activated;
+        self.withheld += other.withheld;
+        self.expired += other.expired;
+        self.orders += other.orders;
+        self.draining += other.draining;
+        self.stuck += other.stuck;
+        self.gaps += other.gaps;
+        self.failed += other.failed;
+        self.behind |= other.behind;
+    }
+}
+
+/// Why an item could not be finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Trouble {
+    UseCase(Error),
+    Reaction(ReactError),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Trouble::UseCase(error)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Trouble::UseCase(error.into())
+    }
+}
+
+impl From<ReactError> for Trouble {
+    fn from(error: ReactError) -> Self {
+        Trouble::Reaction(error)
+    }
+}
+
+impl From<SendError> for Trouble {
+    fn from(error: SendError) -> Self {
+        Trouble::Reaction(error.into())
+    }
+}
+
+/// The ports that the sweep needs of the store.
+pub trait SweepStore:
+    FindDue + LookAgain + TermStore + SettleStore + CondemnVm + ReadAudit + PutAudit
+{
+}
+impl<T> SweepStore for T where
+    T: FindDue + LookAgain + TermStore + SettleStore + CondemnVm + ReadAudit + PutAudit
+{
+}
+
+/// Looks after everything that is due now, the longest due first, within the rules' bounds.
+///
+/// # Errors
+/// What is due cannot be found; failures of single items are counted and logged.
+pub async fn sweep(
+    store: &impl SweepStore,
+    orders: &impl SendOrders,
+    clock: &impl Clock,
+    ids: &impl Ids,
+    rules: &Rules,
+) -> Result<Swept, Error> {
+    let began = clock.now();
+    let mut due = store
+        .find_due(began, rules.items_max.saturating_add(1))
+        .await?;
+    let mut swept = Swept {
+        behind: due.len() > rules.items_max,
+        lag_ms: due
+            .first()
+            .map_or(0, |first| began.unix_ms() - first.at.unix_ms()),
+        ..Swept::default()
+    };
+    due.truncate(rules.items_max);
+    let mut nodes: BTreeMap<NodeId, Vec<Due>> = BTreeMap::new();
+    for due in due {
+        let node = due.subject.node().clone();
+        nodes.entry(node).or_default().push(due);
+    }
+    let run = Run {
+        store,
+        orders,
+        clock,
+        ids,
+        rules,
+        until: began.plus_ms(rules.run_ms_max),
+    };
+    let each = nodes.into_values().map(|due| run.node(due));
+    let mut each = futures_util::stream::iter(each).buffer_unordered(NODES_AT_ONCE);
+    while let Some(of_node) = each.next().await {
+        swept.add(&of_node);
+    }
+    Ok(swept)
+}
+
+/// What all of a run has at hand.
+struct Run<'a, S, Q, C, I> {
+    store: &'a S,
+    orders: &'a Q,
+    clock: &'a C,
+    ids: &'a I,
+    rules: &'a Rules,
+    until: Timestamp,
+}
+
+/// Units in one custodian's hands, to be looked through for VMs that should be gone.
+struct Custody<'a> {
+    node: &'a NodeId,
+    reservation: Option<&'a ReservationId>,
+    version: Version,
+    slots: &'a Slots,
+    offer: Offer<'a>,
+}
+
+impl<S, Q, C, I> Run<'_, S, Q, C, I>
+where
+    S: SweepStore,
+    Q: SendOrders,
+    C: Clock,
+    I: Ids,
+{
+    /// Looks after what is due on one node.
+    async fn node(&self, due: Vec<Due>) -> Swept {
+        let mut swept = Swept::default();
+        for Due { subject, .. } in due {
+            if self.clock.now() >= self.until {
+                swept.behind = true;
+                break;
+            }
+            swept.items += 1;
+            let done = match &subject {
+                Subject::Node(node) => self.pool(node, &mut swept).await,
+                Subject::Reservation(node, id) => self.reservation(node, id, &mut swept).await,
+            };
+            if let Err(cause) = done {
+                swept.failed += 1;
+                tracing::error!(?subject, ?cause, "due item not finished");
+            }
+        }
+        swept
+    }
+
+    async fn reservation(
+        &self,
+        node: &NodeId,
+        id: &ReservationId,
+        swept: &mut Swept,
+    ) -> Result<(), Trouble> {
+        let Some(mut image) = self.store.load_reservation(node, id).await? else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        if !is_due(image.due_at, now) {
+            return Ok(());
+        }
+        if image.boundary(now).is_some()
+            && let Some((passed, after)) = pass(self.store, self.clock, self.ids, node, id).await?
+        {
+            match passed {
+                Passed::Activated => swept.activated += 1,
+                Passed::Withheld => swept.withheld += 1,
+                Passed::Expired => swept.expired += 1,
+            }
+            image = after;
+        }
+        let custody = Custody {
+            node,
+            reservation: Some(id),
+            version: image.version,
+            slots: &image.slots,
+            offer: image.offer(),
+        };
+        let check = self.drain(&custody, swept).await?;
+        let seen = image.version;
+        let next = match check {
+            Some(check) => image.next_boundary().into_iter().chain([check]).min(),
+            None => self.trail(&image, swept).await?,
+        };
+        self.again(
+            &Subject::Reservation(node.clone(), id.clone()),
+            seen,
+            image.due_at,
+            next,
+        )
+        .await
+    }
+
+    /// When a reservation is to be looked at next on which nothing is draining. Its audit trail is
+    /// looked at now: it must have come to its version.
+    async fn trail(
+        &self,
+        image: &Reservation,
+        swept: &mut Swept,
+    ) -> Result<Option<Timestamp>, Trouble> {
+        let now = self.clock.now();
+        // Its last change was made right now: the record of it has not had its time.
+        let over = !Status::LIVE.contains(&image.status);
+        if over && image.due_at.is_some_and(|due| due > now) {
+            return Ok(image.due_at);
+        }
+        let late = match close_tail(self.store, now, image).await? {
+            Tail::Complete => None,
+            Tail::Late(until) => Some(until),
+            Tail::Gap => {
+                swept.gaps += 1;
+                None
+            }
+        };
+        Ok(image.next_boundary().into_iter().chain(late).min())
+    }
+
+    async fn pool(&self, id: &NodeId, swept: &mut Swept) -> Result<(), Trouble> {
+        let Some(node) = self.store.load_node(id).await? else {
+            return Ok(());
+        };
+        if !is_due(node.due_at, self.clock.now()) {
+            return Ok(());
+        }
+        let Node { version, .. } = node;
+        let custody = Custody {
+            node: id,
+            reservation: None,
+            version,
+            slots: &node.slots,
+            offer: node.offer(),
+        };
+        let next = self.drain(&custody, swept).await?;
+        self.again(&Subject::Node(id.clone()), version, node.due_at, next)
+            .await
+    }
+
+    /// Sets when the item is to be looked at again. Whoever changed it in the meantime has set that
+    /// as well, or left it due.
+    async fn again(
+        &self,
+        subject: &Subject,
+        seen: Version,
+        due_at: Option<Timestamp>,
+        next: Option<Timestamp>,
+    ) -> Result<(), Trouble> {
+        if next != due_at {
+            self.store.look_again(subject, seen, next).await?;
+        }
+        Ok(())
+    }
+
+    /// Orders the VMs to stop that are condemned and not gone. Returns when to look at them again;
+    /// `None` if there are none.
+    async fn drain(
+        &self,
+        custody: &Custody<'_>,
+        swept: &mut Swept,
+    ) -> Result<Option<Timestamp>, Trouble> {
+        let condemned = condemned(custody.slots, custody.offer);
+        if condemned.is_empty() {
+            return Ok(None);
+        }
+        let wanted: BTreeSet<VmId> = condemned.keys().cloned().collect();
+        let found = self.store.load_vms(&wanted).await?;
+        let vms: BTreeMap<VmId, Vm> = found.into_iter().map(|vm| (vm.id.clone(), vm)).collect();
+        let now = self.clock.now();
+        let mut orders = Vec::new();
+        let mut overdue = Vec::new();
+        let mut next = now.plus_ms(DRAIN_CHECK_AFTER_MS);
+        for (id, sentence) in &condemned {
+            let Some(vm) = vms.get(id) else {
+                tracing::error!(vm_id = %id, "a slot names a VM that does not exist");
+                continue;
+            };
+            if vm.status == VmStatus::Terminated {
+                continue;
+            }
+            swept.draining += 1;
+            let since = vm.sentence.as_ref().map(|sentence| sentence.at);
+            let age_ms = since.map(|since| now.unix_ms() - since.unix_ms());
+            match age_ms {
+                Some(age_ms) if age_ms < DRAIN_CHECK_AFTER_MS => {
+                    next = next.min(now.plus_ms(DRAIN_CHECK_AFTER_MS - age_ms));
+                }
+                _ => orders.extend(self.order(custody, vm, sentence).await?),
+            }
+            if age_ms.is_some_and(|age_ms| age_ms >= self.rules.stuck_after_ms) {
+                swept.stuck += 1;
+                if vm.stuck_at.is_none() {
+                    overdue.push(id.clone());
+                }
+            }
+        }
+        if !orders.is_empty() {
+            self.orders.send_orders(&orders).await?;
+            swept.orders += orders.len();
+        }
+        for id in &overdue {
+            tracing::error!(vm_id = %id, "VM stuck: its stop is overdue");
+            mark_stuck(self.store, self.clock, self.ids, id).await?;
+        }
+        Ok(Some(next))
+    }
+
+    /// The order to stop a VM. One that no event has marked as condemned is marked first.
+    async fn order(
+        &self,
+        custody: &Custody<'_>,
+        vm: &Vm,
+        condemned: &Condemned,
+    ) -> Result<Option<TerminationOrder>, Trouble> {
+        let sentence = match &vm.sentence {
+            Some(sentence) => sentence.clone(),
+            None => Sentence {
+                reservation: condemned_by(condemned, custody.reservation),
+                version: custody.version,
+                at: self.clock.now(),
+            },
+        };
+        if vm.status == VmStatus::Running {
+            let reason = status_reason(sentence.reservation.as_ref());
+            let marked = self.store.condemn(&vm.id, &sentence, &reason).await?;
+            if marked.is_none_or(|vm| vm.status == VmStatus::Terminated) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(TerminationOrder {
+            vm: vm.id.clone(),
+            node: custody.node.clone(),
+            reservation: sentence.reservation,
+            version: sentence.version,
+        }))
+    }
+}
+
+/// Whether it is due still: an index may tell of what has been done.
+fn is_due(due_at: Option<Timestamp>, now: Timestamp) -> bool {
+    due_at.is_some_and(|at| at <= now)
+}
