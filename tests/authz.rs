@@ -92,7 +92,7 @@ const STOP: &[Permission] = &[VmsWrite, ReservationCapacity];
 
 /// The org in a path is the audience's; VMs are those of [`Fleet::target`].
 #[rustfmt::skip]
-const ROWS: [Row; 15] = [
+const ROWS: [Row; 17] = [
     // stranger, audience, manager, manager after the term, owner, operator
     row("POST", "/v1/nodes/{nodeId}/reservations/{id}/release",
         CAPACITY, 404, [404, 404, 200, 409, 200, 200]),
@@ -106,12 +106,16 @@ const ROWS: [Row; 15] = [
         &[], 200, [200, 200, 200, 200, 200, 200]),
     row("GET", "/v1/nodes/{nodeId}/reservations/{id}",
         &[], 200, [404, 200, 200, 200, 200, 200]),
+    row("POST", "/v1/nodes/{nodeId}/reservations/{id}/reaffirm",
+        CAPACITY, 404, [404, 404, 404, 404, 404, 200]),
     row("GET", "/v1/nodes/{nodeId}/reservations/{id}/audit",
         &[], 200, [404, 404, 200, 200, 200, 200]),
     row("PUT", "/v1/nodes/{nodeId}",
         CAPACITY, 404, [404, 404, 404, 404, 404, 200]),
     row("GET", "/v1/nodes/{nodeId}",
         &[], 200, [404, 404, 404, 404, 200, 200]),
+    row("PUT", "/v1/nodes/{nodeId}/topology",
+        AGENT, 404, [404, 404, 404, 404, 200, 200]),
     row("GET", "/v1/nodes/{nodeId}/terminations",
         &[], 200, [404, 404, 404, 404, 200, 200]),
     row("POST", "/v1/nodes/{nodeId}/terminations/{vmId}/confirm",

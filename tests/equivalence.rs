@@ -335,7 +335,7 @@ async fn ended(
         expected: command.expected,
         reason: command.stamp.reason.clone(),
     };
-    match app::end::end(store, &clock, context, &request).await {
+    match app::end::end(store, &clock, context, &request, None).await {
         Ok(image) => Some(image),
         Err(app::Error::Refused { .. }) => None,
         Err(other) => unreachable!("the store does its part: {other:?}"),

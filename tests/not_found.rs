@@ -40,18 +40,20 @@ const NO_RESERVATION: &str = "01900000-0003-7182-b48f-000000000000";
 const NO_VM: &str = "01900000-0006-7902-8add-000000000000";
 
 /// The operations that are about one thing which some callers may not know of.
-const ABOUT_RESERVATION: [Operation; 5] = [
+const ABOUT_RESERVATION: [Operation; 6] = [
     Operation::ReleaseUnits,
     Operation::ReclaimUnits,
     Operation::EndReservation,
+    Operation::ReaffirmReservation,
     Operation::GetReservation,
     Operation::ListAuditRecords,
 ];
-const ABOUT_NODE: [Operation; 6] = [
+const ABOUT_NODE: [Operation; 7] = [
     Operation::CreateReservation,
     Operation::ListReservations,
     Operation::PutNode,
     Operation::GetNode,
+    Operation::PutTopology,
     Operation::ListTerminations,
     Operation::ConfirmTermination,
 ];
@@ -90,7 +92,10 @@ fn of_reservation(fleet: &Fleet) -> Vec<Pair> {
                 gone,
             ));
         }
-        if matches!(operation, Operation::EndReservation) {
+        if matches!(
+            operation,
+            Operation::EndReservation | Operation::ReaffirmReservation
+        ) {
             pairs.push(pair(
                 "a manager's",
                 manager(),

@@ -362,9 +362,9 @@ async fn what_is_well_formed_and_means_nothing_here_is_422() {
             "u99",
         ),
         (
-            json!({ "startsAt": "2026-07-01T12:00:00.001Z" }),
-            (422, "starts_later"),
-            "startsAt",
+            json!({ "startsAt": "2026-07-01T13:00:00Z", "endsAt": "2026-07-01T12:59:59Z" }),
+            (422, "ends_too_early"),
+            "endsAt",
         ),
         (
             json!({ "endsAt": "2026-07-01T12:00:00Z" }),

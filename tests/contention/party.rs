@@ -133,7 +133,7 @@ impl<S: Store + Clone + 'static> Party<S> {
             },
         };
         let context = self.context(caller);
-        let done = create(&self.store, &self.clock, &self.ids, &context, request).await;
+        let done = create(&self.store, &self.clock, &self.ids, &context, request, None).await;
         if let Some(vm) = self.settle(tier.as_str(), done) {
             self.told(|told| told.running.push(vm));
         }

@@ -214,13 +214,6 @@ async fn nodes_and_terminations_are_answered_as_the_contract_has_them() {
     }] });
     let listed = good(&platform, &fleet, Operation::ListTerminations).await;
     assert_eq!(listed.json(), expected);
-    platform.clock.set(now().plus_ms(600_000));
-    let listed = good(&platform, &fleet, Operation::ListTerminations).await;
-    assert_eq!(
-        listed.json()["items"][0]["stuck"],
-        true,
-        "after ten minutes"
-    );
 }
 
 #[tokio::test]

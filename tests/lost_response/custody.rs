@@ -180,7 +180,7 @@ pub(super) const END: Case = Case {
                 expected: Some(stage.reservation().await.version),
                 reason: None,
             };
-            let done = end::end(&stage.store(), clock, &context, &request).await?;
+            let done = end::end(&stage.store(), clock, &context, &request, None).await?;
             Ok(format!("{done:?}"))
         })
     },
@@ -223,7 +223,7 @@ pub(super) const RESERVE: Case = Case {
             };
             let (store, context) = (stage.store(), stage.context(owner()));
             let (clock, ids) = (stage.clock(), stage.ids());
-            let made = reservations::create(&store, clock, ids, &context, request).await?;
+            let made = reservations::create(&store, clock, ids, &context, request, None).await?;
             let stored = store.load_reservation(&made.node, &made.id).await?;
             assert!(stored.is_some(), "what the caller heard of is there");
             Ok(format!("{made:?}"))

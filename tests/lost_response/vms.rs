@@ -26,7 +26,7 @@ async fn buy(stage: Arc<Stage>, unit: usize) -> Result<String, Error> {
     };
     let (store, context) = (stage.store(), stage.context(stranger()));
     let (clock, ids) = (stage.clock(), stage.ids());
-    let vm = create(&store, clock, ids, &context, request).await?;
+    let vm = create(&store, clock, ids, &context, request, None).await?;
     let stored = vms::get(&store, &context, &vm.id).await?;
     assert_eq!(stored.units, vm.units, "what the caller heard of is there");
     Ok(format!("{vm:?}"))

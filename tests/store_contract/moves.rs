@@ -75,6 +75,8 @@ async fn a_move_is_lost_if_the_reservation_has_changed(store: impl Store) {
 
 async fn a_new_reservation_takes_no_other_ones_place(store: impl Store) {
     fleet(&store).await;
+    let ended = ending(&store, 0x20).await;
+    assert_eq!(store.move_custody(&ended).await, Ok(Commit::Done));
     let before = pool(&store).await;
     let command = command_for(fixtures::RESERVATION, 0x21, unit_set([5]));
     let (reservation, node) = fixtures::reserve_with(&before, &command);

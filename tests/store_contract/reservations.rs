@@ -1,11 +1,12 @@
 //! Reservations, read and listed.
 
-use app::ports::Page;
+use app::ports::{Commit, CustodyMove, Page};
+use domain::reservation::expire;
 use domain::{Reservation, ReservationId};
 use testkit::Store;
 use testkit::fixtures::{self, NODE, id, now, unit_set};
 
-use super::{command_for, fleet, present, registered, reservation_id, reserve};
+use super::{command_for, fleet, pool, present, registered, reservation_id, reserve};
 
 on_both!(
     a_reservation_is_read_back_as_it_was_made,
@@ -57,7 +58,17 @@ async fn more_than_a_hundred_are_read_at_once(store: impl Store) {
     for number in 0..105 {
         let name = format!("res-{number:03}");
         let write = 0x100 + u64::try_from(number).unwrap();
-        made.push(reserve(&store, &command_for(&name, write, unit_set([number]))).await);
+        let mut command = command_for(&name, write, unit_set([number]));
+        // So many are not live at once: the first ones are over when the last ones are made.
+        command.ends = (number < 20).then(|| now().plus_ms(1));
+        command.stamp.now = now().plus_ms(i64::from(number >= 20));
+        let reservation = reserve(&store, &command).await;
+        made.push(reservation);
+        if number == 20 {
+            for over in &mut made[..20] {
+                expire_now(&store, over, write).await;
+            }
+        }
     }
     let asked = made.iter().map(|r| r.id.clone()).collect();
     let found = store.load_reservations(&id(NODE), &asked).await;
@@ -65,6 +76,23 @@ async fn more_than_a_hundred_are_read_at_once(store: impl Store) {
     let page = store.list_reservations(&id(NODE), None, 100).await.unwrap();
     assert_eq!(page.next, Some(id("res-099")));
     assert_eq!(page.items, made[..100]);
+}
+
+/// Ends the term of this reservation, which is over.
+async fn expire_now(store: &impl Store, reservation: &mut Reservation, number: u64) {
+    let node = pool(store).await;
+    let mut stamp = fixtures::system_stamp(0x1000 * number + node.version.get());
+    stamp.now = now().plus_ms(1);
+    let (after, node_after) = expire(reservation, &node, &stamp).unwrap();
+    let change = CustodyMove {
+        node_seen: node.version,
+        node: node_after,
+        reservation_seen: Some(reservation.version),
+        reservation: after.clone(),
+        write: stamp.write,
+    };
+    assert_eq!(store.move_custody(&change).await, Ok(Commit::Done));
+    *reservation = after;
 }
 
 /// Ids that sort by their bytes, and not by their words.

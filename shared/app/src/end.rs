@@ -5,8 +5,10 @@ use domain::{NodeId, ReservationId, Version};
 
 use crate::context::Context;
 use crate::error::{Error, Internal};
-use crate::ports::{Clock, Commit, CustodyMove, LoadNode, LoadReservations, MoveCustody};
+use crate::idempotency::Keep;
+use crate::ports::{Clock, Commit, CustodyMove, MoveCustody, Once};
 use crate::release::explain;
+use crate::terms::TermStore;
 
 /// How often a transaction that lost a race is tried again from fresh state.
 pub(crate) const RACES_MAX: usize = 8;
@@ -30,10 +32,11 @@ pub struct ChangeRequest {
 /// The refusals of [`reservation::end`]; the store's failures; [`Error::Throttled`] if other
 /// writers win every race.
 pub async fn end(
-    store: &(impl LoadNode + LoadReservations + MoveCustody),
+    store: &(impl TermStore + Once),
     clock: &impl Clock,
     context: &Context,
     request: &ChangeRequest,
+    keep: Option<&Keep<'_, Reservation>>,
 ) -> Result<Reservation, Error> {
     let ChangeRequest { node, id, .. } = request;
     // To anyone else there is no such reservation, and what an answer costs must not say otherwise.
@@ -69,11 +72,24 @@ pub async fn end(
             reservation,
             write: command.stamp.write,
         };
-        if store.move_custody(&change).await? == Commit::Done {
+        if moved(store, &change, keep).await? {
             return Ok(change.reservation);
         }
     }
     Err(Error::Throttled(Internal(format!(
         "ending {id} lost {RACES_MAX} races"
     ))))
+}
+
+/// Whether the move went through; with the answer to its call, where that is to be kept.
+pub(crate) async fn moved(
+    store: &(impl MoveCustody + Once),
+    change: &CustodyMove,
+    keep: Option<&Keep<'_, Reservation>>,
+) -> Result<bool, Error> {
+    let Some(keep) = keep else {
+        return Ok(store.move_custody(change).await? == Commit::Done);
+    };
+    let kept = keep.kept(&change.reservation, change.reservation.updated_at)?;
+    store.move_custody_once(change, &kept).await?.done()
 }

@@ -51,6 +51,8 @@ pub enum Error {
         /// The present state, where the caller may see it and the answer carries it.
         current: Option<Box<Reservation>>,
     },
+    /// A call with the same idempotency key has been answered before: that answer is the one.
+    Answered,
     /// The store is over its rate, or other writers stayed in the way.
     Throttled(Internal),
     /// The store, or a result that was lost, cannot be had now.

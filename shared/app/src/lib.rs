@@ -4,6 +4,7 @@ pub mod auth;
 pub mod context;
 pub mod end;
 pub mod error;
+pub mod idempotency;
 pub mod nodes;
 pub mod ports;
 pub mod react;

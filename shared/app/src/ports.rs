@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 
 use crate::auth::{ApiKey, KeyDigest};
 use crate::error::StoreError;
+use crate::idempotency::{IdempotencyKey, Kept, OnceCommit};
 
 /// Result of a call to the store.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -187,6 +188,51 @@ pub trait MoveCustody: Send + Sync {
     ) -> impl Future<Output = StoreResult<Commit>> + Send;
 }
 
+/// A reservation after a change that was decided on its image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replacement {
+    /// Its version as it was read.
+    pub seen: Version,
+    /// The reservation after the change.
+    pub reservation: Reservation,
+    /// The write.
+    pub write: WriteId,
+}
+
+/// Writes that keep the answer to their call, all in one transaction. None of them is done if a
+/// call with the same key has been answered before and that still counts.
+pub trait Once: Send + Sync {
+    /// What is kept under this key, strongly consistent; also what does not count any more.
+    fn load_kept(
+        &self,
+        org: &OrgId,
+        key: &IdempotencyKey,
+    ) -> impl Future<Output = StoreResult<Option<Kept>>> + Send;
+
+    /// Writes the reservation if it still has the version that was read.
+    fn replace_once(
+        &self,
+        change: &Replacement,
+        kept: &Kept,
+    ) -> impl Future<Output = StoreResult<OnceCommit>> + Send;
+
+    /// As [`MoveCustody::move_custody`].
+    fn move_custody_once(
+        &self,
+        change: &CustodyMove,
+        kept: &Kept,
+    ) -> impl Future<Output = StoreResult<OnceCommit>> + Send;
+
+    /// As [`PlaceVm::place`].
+    fn place_once(
+        &self,
+        vm: &Vm,
+        custodian: &Custodian,
+        stamp: &Stamp,
+        kept: &Kept,
+    ) -> impl Future<Output = StoreResult<OnceCommit>> + Send;
+}
+
 /// A node with the reservations that its new topology puts under review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopologyChange {
@@ -324,8 +370,8 @@ pub struct Settlement {
     pub seen: VmStatus,
     /// Who holds its seats, and which units those are.
     pub seats: Vec<(Custodian, BTreeSet<UnitId>)>,
-    /// A reservation that condemned it earlier and holds none of its seats now: what becomes of the VM
-    /// is written there too, so that its audit trail tells the end.
+    /// A reservation that condemned it earlier and holds none of its seats now: what becomes of the
+    /// VM is written there too, so that its audit trail tells the end.
     pub note: Option<ReservationId>,
     /// Who, when, why.
     pub stamp: Stamp,

@@ -5,9 +5,11 @@ use domain::Version;
 use domain::reservation::{self, Reclaim, Reservation, Victims, victims};
 
 use crate::context::Context;
+use crate::end::RACES_MAX;
 use crate::error::{Error, Internal};
-use crate::ports::{Clock, Ids, ReclaimUnits, Write};
-use crate::release::{UnitsRequest, awaits_start, begin, explain};
+use crate::idempotency::Keep;
+use crate::ports::{Clock, Ids, Once, ReclaimUnits, Replacement, Write};
+use crate::release::{UnitsRequest, awaits_start, begin, explain, lost};
 use crate::terms::TermStore;
 
 /// A reclaim that was done, or that would be.
@@ -47,6 +49,49 @@ pub async fn reclaim(
         begin(store, clock, ids, &mut request).await?;
         begun = true;
     }
+}
+
+/// As [`reclaim`], with its answer kept for calls that come again: the decision is made on an image,
+/// and the effect and the answer are written together if that image still stands.
+///
+/// # Errors
+/// As [`reclaim`]; [`Error::Answered`] if the call has been answered before; [`Error::Throttled`] if
+/// other writers win every race.
+pub async fn reclaim_once(
+    store: &(impl TermStore + Once),
+    clock: &impl Clock,
+    ids: &impl Ids,
+    context: &Context,
+    mut request: UnitsRequest,
+    keep: &Keep<'_, Reclaimed>,
+) -> Result<Reclaimed, Error> {
+    let mut begun = false;
+    for _ in 0..RACES_MAX {
+        let image = store.load_reservation(&request.node, &request.id).await?;
+        let image = image.ok_or_else(Error::not_found)?;
+        let command = command(clock, context, &request)?;
+        let after = match reservation::reclaim(&image, &command) {
+            Ok(after) => after,
+            Err(refusal) if !begun && awaits_start(Some(&refusal), &image, command.stamp.now) => {
+                begin(store, clock, ids, &mut request).await?;
+                begun = true;
+                continue;
+            }
+            Err(refusal) => return Err(explain(Some(refusal), image)),
+        };
+        let version = after.version;
+        let done = concerned(after, &command, version)?;
+        let kept = keep.kept(&done, command.stamp.now)?;
+        let change = Replacement {
+            seen: image.version,
+            reservation: done.reservation.clone(),
+            write: command.stamp.write,
+        };
+        if store.replace_once(&change, &kept).await?.done()? {
+            return Ok(done);
+        }
+    }
+    Err(lost(&request.id))
 }
 
 /// Says what a reclaim would do now, and does none of it: one read. Only a term that has begun, and

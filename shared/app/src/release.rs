@@ -4,8 +4,10 @@ use domain::reservation::{self, Boundary, Release, Reservation};
 use domain::{NodeId, Refusal, ReservationId, Status, Timestamp, UnitSet, Version};
 
 use crate::context::Context;
+use crate::end::RACES_MAX;
 use crate::error::{Error, Internal};
-use crate::ports::{Clock, Ids, ReleaseUnits, Write};
+use crate::idempotency::Keep;
+use crate::ports::{Clock, Ids, Once, ReleaseUnits, Replacement, Write};
 use crate::terms::{TermStore, pass};
 
 /// What a caller asks of a release or a reclaim.
@@ -36,12 +38,7 @@ pub async fn release(
 ) -> Result<Reservation, Error> {
     let mut begun = false;
     loop {
-        let stamp = context.stamp(clock.now(), request.reason.clone())?;
-        let command = Release {
-            units: request.units.clone(),
-            expected: request.expected,
-            stamp,
-        };
+        let command = command(clock, context, &request)?;
         let image = match store.release(&request.node, &request.id, &command).await? {
             Write::Done(landed) => return Ok(landed.image),
             Write::Absent => return Err(Error::not_found()),
@@ -54,6 +51,64 @@ pub async fn release(
         begin(store, clock, ids, &mut request).await?;
         begun = true;
     }
+}
+
+/// As [`release`], with its answer kept for calls that come again: the decision is made on an image,
+/// and the effect and the answer are written together if that image still stands.
+///
+/// # Errors
+/// As [`release`]; [`Error::Answered`] if the call has been answered before; [`Error::Throttled`] if
+/// other writers win every race.
+pub async fn release_once(
+    store: &(impl TermStore + Once),
+    clock: &impl Clock,
+    ids: &impl Ids,
+    context: &Context,
+    mut request: UnitsRequest,
+    keep: &Keep<'_, Reservation>,
+) -> Result<Reservation, Error> {
+    let mut begun = false;
+    for _ in 0..RACES_MAX {
+        let image = store.load_reservation(&request.node, &request.id).await?;
+        let image = image.ok_or_else(Error::not_found)?;
+        let command = command(clock, context, &request)?;
+        let after = match reservation::release(&image, &command) {
+            Ok(after) => after,
+            Err(refusal) if !begun && awaits_start(Some(&refusal), &image, command.stamp.now) => {
+                begin(store, clock, ids, &mut request).await?;
+                begun = true;
+                continue;
+            }
+            Err(refusal) => return Err(explain(Some(refusal), image)),
+        };
+        let kept = keep.kept(&after, command.stamp.now)?;
+        let change = Replacement {
+            seen: image.version,
+            reservation: after,
+            write: command.stamp.write,
+        };
+        if store.replace_once(&change, &kept).await?.done()? {
+            return Ok(change.reservation);
+        }
+    }
+    Err(lost(&request.id))
+}
+
+/// The failure of a change that other writers never let through.
+pub(crate) fn lost(id: &ReservationId) -> Error {
+    Error::Throttled(Internal(format!("a change of {id} lost {RACES_MAX} races")))
+}
+
+fn command(
+    clock: &impl Clock,
+    context: &Context,
+    request: &UnitsRequest,
+) -> Result<Release, Error> {
+    Ok(Release {
+        units: request.units.clone(),
+        expected: request.expected,
+        stamp: context.stamp(clock.now(), request.reason.clone())?,
+    })
 }
 
 /// Whether a call was refused for no more than that the reservation's term, which has begun, is not

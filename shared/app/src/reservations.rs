@@ -8,10 +8,11 @@ use domain::reservation::{Boundary, Reaffirm, Reservation, Reserve, Status, rese
 use domain::{NodeId, OrgId, ReservationId, Timestamp, UnitSet};
 
 use crate::context::Context;
-use crate::end::{ChangeRequest, RACES_MAX};
+use crate::end::{ChangeRequest, RACES_MAX, moved};
 use crate::error::{Error, Internal};
+use crate::idempotency::Keep;
 use crate::ports::{
-    Clock, Commit, CustodyMove, Ids, ListReservations, LoadReservations, Page, ReadAudit,
+    Clock, CustodyMove, Ids, ListReservations, LoadReservations, Once, Page, ReadAudit,
 };
 use crate::release::explain;
 use crate::terms::{TermStore, pass, pass_all};
@@ -43,11 +44,12 @@ pub struct ReserveRequest {
 /// The refusals of [`reserve`]; the store's failures; [`Error::Throttled`] if other writers win
 /// every race.
 pub async fn create(
-    store: &impl TermStore,
+    store: &(impl TermStore + Once),
     clock: &impl Clock,
     ids: &impl Ids,
     context: &Context,
     request: ReserveRequest,
+    keep: Option<&Keep<'_, Reservation>>,
 ) -> Result<Reservation, Error> {
     let id = ReservationId::parse(&ids.uuid())
         .map_err(|_| Error::Bug(Internal("a fresh id is not an id".to_owned())))?;
@@ -78,7 +80,7 @@ pub async fn create(
             reservation,
             write: command.stamp.write,
         };
-        if store.move_custody(&change).await? == Commit::Done {
+        if moved(store, &change, keep).await? {
             return Ok(change.reservation);
         }
     }
@@ -94,11 +96,12 @@ pub async fn create(
 /// The refusals of [`domain::reservation::reaffirm`]; the store's failures; [`Error::Throttled`] if
 /// other writers win every race.
 pub async fn reaffirm(
-    store: &impl TermStore,
+    store: &(impl TermStore + Once),
     clock: &impl Clock,
     ids: &impl Ids,
     context: &Context,
     request: &ChangeRequest,
+    keep: Option<&Keep<'_, Reservation>>,
 ) -> Result<Reservation, Error> {
     let ChangeRequest { node, id, .. } = request;
     let mut expected = request.expected;
@@ -140,7 +143,7 @@ pub async fn reaffirm(
             reservation,
             write: command.stamp.write,
         };
-        if store.move_custody(&change).await? == Commit::Done {
+        if moved(store, &change, keep).await? {
             return Ok(change.reservation);
         }
     }

@@ -1,5 +1,5 @@
-//! The sweep: looks after everything that is due. Terms begin and end, and what was condemned and is
-//! not gone is ordered to stop once more, whatever became of earlier events.
+//! The sweep: looks after everything that is due. Terms begin and end, and what was condemned and
+//! is not gone is ordered to stop once more, whatever became of earlier events.
 //!
 //! It holds nothing between runs: whatever it does not finish is still due. Each item goes by its
 //! own condition, and one that fails stops no other.

@@ -1,5 +1,5 @@
-//! Terms: a boundary that has come is written by whoever meets it first, a call that needs it or the
-//! sweep. Each is one transaction under the versions that were read.
+//! Terms: a boundary that has come is written by whoever meets it first, a call that needs it or
+//! the sweep. Each is one transaction under the versions that were read.
 
 use std::collections::BTreeSet;
 

@@ -55,8 +55,8 @@ pub(crate) async fn record(
 }
 
 /// The hash to link the first record of a version to; `None` if that version has been told as lost.
-/// Waits, by failing, for a record that is on its way; puts an explicit gap in the place of one that
-/// will never come.
+/// Waits, by failing, for a record that is on its way; puts an explicit gap in the place of one
+/// that will never come.
 async fn predecessor(
     store: &(impl ReadAudit + PutAudit),
     now: Timestamp,

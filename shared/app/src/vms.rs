@@ -11,8 +11,11 @@ use domain::{
 
 use crate::context::Context;
 use crate::error::{Error, Internal};
+use crate::idempotency::Keep;
 use crate::nodes::{self, NodeView};
-use crate::ports::{Clock, Commit, Custodian, FindMarket, Ids, ListVms, LoadVms, Page, PlaceVm};
+use crate::ports::{
+    Clock, Commit, Custodian, FindMarket, Ids, ListVms, LoadVms, Once, Page, PlaceVm,
+};
 use crate::terms::{TermStore, pass_all};
 
 /// Nodes that a purchase by model looks at before it gives up.
@@ -57,8 +60,8 @@ pub struct VmRequest {
 }
 
 /// The ports that placing needs.
-pub trait PlaceStore: TermStore + FindMarket + PlaceVm {}
-impl<T: TermStore + FindMarket + PlaceVm> PlaceStore for T {}
+pub trait PlaceStore: TermStore + FindMarket + PlaceVm + Once {}
+impl<T: TermStore + FindMarket + PlaceVm + Once> PlaceStore for T {}
 
 /// Places a VM on units that are free and for sale at its tier.
 ///
@@ -74,6 +77,7 @@ pub async fn create(
     ids: &impl Ids,
     context: &Context,
     request: VmRequest,
+    keep: Option<&Keep<'_, Vm>>,
 ) -> Result<Vm, Error> {
     context.principal.of_org(&request.org)?;
     let id = VmId::parse(&ids.uuid())
@@ -93,7 +97,15 @@ pub async fn create(
             tries -= 1;
             let vm = assemble(&id, &view, &request, &choice, now);
             let stamp = context.stamp(now, None)?;
-            if store.place(&vm, &choice.custodian, &stamp).await? == Commit::Done {
+            let placed = match keep {
+                None => store.place(&vm, &choice.custodian, &stamp).await? == Commit::Done,
+                Some(keep) => {
+                    let kept = keep.kept(&vm, now)?;
+                    let placed = store.place_once(&vm, &choice.custodian, &stamp, &kept);
+                    placed.await?.done()?
+                }
+            };
+            if placed {
                 return Ok(vm);
             }
         }

@@ -56,6 +56,12 @@ pub enum Refusal {
     /// The node is registered with other properties.
     #[error("the node is already registered with another {0}")]
     NodeAlreadyRegistered(&'static str),
+    /// The idempotency key belongs to another call.
+    #[error("this Idempotency-Key belongs to another call; use a fresh one for each call")]
+    IdempotencyKeyReused,
+    /// A call with the same idempotency key may still be under way.
+    #[error("a call with this Idempotency-Key may be under way; send it again in a second")]
+    InFlight,
     /// A bound of the product is reached.
     #[error("{0}")]
     LimitReached(String),

@@ -3,6 +3,7 @@
 //! Ids never hold a `#`, so a `#` in a key always stands between two parts.
 
 use app::auth::KeyDigest;
+use app::idempotency::IdempotencyKey;
 use domain::{GpuModelId, NodeId, OrgId, ReservationId, Version, VmId};
 
 /// Partition key of the table.
@@ -69,6 +70,14 @@ impl Key {
         }
     }
 
+    /// Of an answer kept for a call.
+    pub(crate) fn kept(org: &OrgId, key: &IdempotencyKey) -> Self {
+        Self {
+            pk: format!("IDEM#{org}#{}", key.as_str()),
+            sk: "IDEM".to_owned(),
+        }
+    }
+
     /// Of an API key.
     pub(crate) fn api_key(digest: &KeyDigest) -> Self {
         Self {
@@ -101,6 +110,8 @@ pub(crate) enum Subject {
     Vm(VmId),
     /// An API key, by the digest of its secret.
     ApiKey(String),
+    /// An answer kept for a call, by its org and its idempotency key.
+    Kept(OrgId, String),
     /// An audit record: of a reservation, a version, and a VM for one beside the version's own.
     Audit(ReservationId, Version, Option<VmId>),
 }
@@ -116,6 +127,10 @@ impl Subject {
                 Some(Subject::Reservation(NodeId::parse(id).ok()?, reservation))
             }
             ("VM", "VM") => Some(Subject::Vm(VmId::parse(id).ok()?)),
+            ("IDEM", "IDEM") => {
+                let (org, key) = id.split_once('#')?;
+                Some(Subject::Kept(OrgId::parse(org).ok()?, key.to_owned()))
+            }
             ("KEY", "KEY") => Some(Subject::ApiKey(id.to_owned())),
             ("AUDIT", _) => {
                 let reservation = ReservationId::parse(id).ok()?;
@@ -222,6 +237,7 @@ mod tests {
             let node = NodeId::parse(&a).unwrap();
             let reservation = ReservationId::parse(&b).unwrap();
             let vm = VmId::parse(&a).unwrap();
+            let org = OrgId::parse(&b).unwrap();
             let audit = Key::audit(&reservation, version, beside.as_ref());
             let cases = [
                 (Key::node(&node), Subject::Node(node.clone())),
@@ -231,6 +247,10 @@ mod tests {
                 ),
                 (Key::vm(&vm), Subject::Vm(vm.clone())),
                 (audit, Subject::Audit(reservation.clone(), version, beside)),
+                (
+                    Key::kept(&org, &IdempotencyKey::parse("a#b#").unwrap()),
+                    Subject::Kept(org.clone(), "a#b#".to_owned()),
+                ),
             ];
             for (key, subject) in cases {
                 prop_assert_eq!(Subject::parse(&key.pk, &key.sk), Some(subject));

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use app::auth::{KeyCache, Principal, authenticate};
-use app::ports::{Clock, Ids, LoadKey};
+use app::idempotency::{Answer as Kept, Known, Repeatable, known};
+use app::ports::{Clock, Ids, LoadKey, Once};
 use app::{Context, Error};
+use domain::Refusal;
 use futures_util::future::BoxFuture;
 use lambda_http::http::{HeaderMap, Response};
 use lambda_http::request::LambdaRequest;
@@ -17,7 +19,9 @@ use serde_json::Value;
 
 use crate::cursor::CursorKey;
 use crate::problem::{Answer, Problem};
-use crate::request::{Call, check_body, check_conditions, check_query, header};
+use crate::request::{
+    Call, check_body, check_conditions, check_query, fingerprint, header, idempotency_key,
+};
 use crate::routes::{Found, FunctionName, Otherwise, Route, find};
 use crate::view::ReservationView;
 
@@ -73,6 +77,28 @@ impl Reply {
         })
     }
 
+    /// An answer that was kept.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if it is no JSON.
+    pub fn of(answer: &Kept) -> Result<Self, Error> {
+        let body = serde_json::from_str(&answer.body)
+            .map_err(|error| Error::Bug(app::error::Internal(error.to_string())))?;
+        Ok(Self {
+            body,
+            version: answer.version.map(domain::Version::get),
+        })
+    }
+
+    /// The reply as an answer to be kept.
+    #[must_use]
+    pub fn answer(&self) -> Kept {
+        Kept {
+            body: self.body.to_string(),
+            version: self.version.and_then(domain::Version::stored),
+        }
+    }
+
     /// The same with a version.
     #[must_use]
     pub fn versioned(mut self, version: domain::Version) -> Self {
@@ -106,7 +132,7 @@ impl HttpFunction {
     /// A function that answers its routes with `handle`.
     pub fn new<S, C, I, H, F>(name: FunctionName, service: Arc<Service<S, C, I>>, handle: H) -> Self
     where
-        S: LoadKey + 'static,
+        S: LoadKey + Once + 'static,
         C: Clock,
         I: Ids,
         H: Fn(Arc<Service<S, C, I>>, Call) -> F + Clone + Send + Sync + 'static,
@@ -155,7 +181,7 @@ async fn answer<S, C, I, H, F>(
     request: Request,
 ) -> Response<Body>
 where
-    S: LoadKey + 'static,
+    S: LoadKey + Once + 'static,
     C: Clock,
     I: Ids,
     H: Fn(Arc<Service<S, C, I>>, Call) -> F,
@@ -176,7 +202,7 @@ where
             match admit(&service, &request, route, path, &request_id).await {
                 Err(Rejected::Answer(answer)) => refused(Some(route), &request_id, answer, None),
                 Err(Rejected::Error(error)) => failed(Some(route), &request_id, &error, now),
-                Ok(call) => match handle(Arc::clone(&service), call).await {
+                Ok(call) => match handled(&service, handle, call).await {
                     Ok(reply) => succeeded(route, &request_id, reply),
                     Err(error) => failed(Some(route), &request_id, &error, service.clock.now()),
                 },
@@ -193,6 +219,50 @@ where
         "call"
     );
     outcome.response
+}
+
+/// Handles a call; one that may come again and has been answered before is answered the same way,
+/// and nothing is done.
+async fn handled<S, C, I, H, F>(
+    service: &Arc<Service<S, C, I>>,
+    handle: H,
+    call: Call,
+) -> Result<Reply, Error>
+where
+    S: LoadKey + Once + 'static,
+    C: Clock,
+    H: Fn(Arc<Service<S, C, I>>, Call) -> F,
+    F: Future<Output = Result<Reply, Error>>,
+{
+    let Some(repeatable) = call.repeatable.clone() else {
+        return handle(Arc::clone(service), call).await;
+    };
+    if let Some(reply) = repeated(service, &repeatable).await? {
+        return Ok(reply);
+    }
+    match handle(Arc::clone(service), call).await {
+        // Another call with the same key came first, or is in the way.
+        Err(error @ (Error::Answered | Error::Throttled(_))) => {
+            let reply = repeated(service, &repeatable).await?;
+            reply.ok_or(match error {
+                Error::Answered => error,
+                _ => Refusal::InFlight.into(),
+            })
+        }
+        done => done,
+    }
+}
+
+/// The answer that was given to a call with this key.
+async fn repeated<S: Once, C: Clock, I>(
+    service: &Service<S, C, I>,
+    call: &Repeatable,
+) -> Result<Option<Reply>, Error> {
+    match known(&service.store, call, service.clock.now()).await? {
+        Known::Nothing => Ok(None),
+        Known::OtherCall => Err(Refusal::IdempotencyKeyReused.into()),
+        Known::Answered(answer) => Reply::of(&answer).map(Some),
+    }
 }
 
 /// Why a call does not reach its handler.
@@ -230,6 +300,12 @@ async fn admit<S: LoadKey, C: Clock, I>(
     let body: &[u8] = request.body();
     check_body(route, request.headers(), body)?;
     let if_match = check_conditions(route, request.headers())?;
+    let key = idempotency_key(route, request.headers())?;
+    let repeatable = key.map(|key| Repeatable {
+        org: principal.caller.org.clone(),
+        key,
+        fingerprint: fingerprint(route, &path, &query, if_match, body),
+    });
     let context = Context {
         principal,
         request_id: request_id.to_owned(),
@@ -241,6 +317,7 @@ async fn admit<S: LoadKey, C: Clock, I>(
         query,
         body: body.to_vec(),
         if_match,
+        repeatable,
     })
 }
 
@@ -309,6 +386,7 @@ fn failed(
         Error::Unauthorized
         | Error::Forbidden(_)
         | Error::BadRequest(_)
+        | Error::Answered
         | Error::Refused { .. } => {}
     }
     let current = match error {

@@ -91,8 +91,14 @@ impl Answer {
             Error::BadRequest(text) => Self::new(400, "bad_request", text.clone()),
             Error::Refused { refusal, .. } => {
                 let (status, code) = refusal_code(refusal);
-                Self::new(status, code, refusal.to_string())
+                let answer = Self::new(status, code, refusal.to_string());
+                match refusal {
+                    Refusal::InFlight => answer.with("retry-after", "1"),
+                    _ => answer,
+                }
             }
+            // The answer was there a moment ago, and does not count any more: it may be done anew.
+            Error::Answered => Self::of(&Error::from(domain::Refusal::InFlight)),
             Error::Throttled(_) => Self::new(
                 429,
                 "throttled",
@@ -128,6 +134,8 @@ pub fn refusal_code(refusal: &Refusal) -> (u16, &'static str) {
         Refusal::InsufficientCapacity(_) => (409, "insufficient_capacity"),
         Refusal::VmNotCondemned(_) => (409, "vm_not_condemned"),
         Refusal::NodeAlreadyRegistered(_) => (409, "node_already_registered"),
+        Refusal::InFlight => (409, "idempotency_key_in_flight"),
+        Refusal::IdempotencyKeyReused => (422, "idempotency_key_reused"),
         Refusal::LimitReached(_) => (409, "limit_reached"),
         Refusal::NotInReview(_) => (409, "reservation_not_in_review"),
         Refusal::UnitsLost(_) => (409, "units_lost"),

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
+use app::auth::hex;
+use app::idempotency::{IdempotencyKey, KEY_CHARS_MAX, Repeatable};
 use app::{Context, Error};
 use domain::limits::{
     BODY_BYTES_MAX, ORGS_PER_LIST_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, REASON_CHARS_MAX,
@@ -15,6 +17,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use crate::cursor::CursorKey;
 use crate::problem::Answer;
@@ -35,6 +38,8 @@ pub struct Call {
     pub body: Vec<u8>,
     /// The version of `If-Match`.
     pub if_match: Option<Version>,
+    /// The call as one that may come again, by its `Idempotency-Key`.
+    pub repeatable: Option<Repeatable>,
 }
 
 /// Longest part of a parser's message that is passed on, in characters.
@@ -304,17 +309,66 @@ pub fn check_body(route: &Route, headers: &HeaderMap, body: &[u8]) -> Result<(),
     }
 }
 
-/// Checks the headers that make a call conditional or repeatable.
+/// Reads the key of a call that may come again.
 ///
 /// # Errors
-/// [`Error::BadRequest`] for a header that this route cannot honour: ignoring it would promise what
-/// is not kept.
-pub fn check_conditions(route: &Route, headers: &HeaderMap) -> Result<Option<Version>, Error> {
-    if headers.contains_key("idempotency-key") && route.method != "GET" {
+/// [`Error::BadRequest`] for what is no key, and for any key on a call that cannot honour it:
+/// ignoring it would promise what is not kept.
+pub fn idempotency_key(
+    route: &Route,
+    headers: &HeaderMap,
+) -> Result<Option<IdempotencyKey>, Error> {
+    if !headers.contains_key("idempotency-key") || route.method == "GET" {
+        return Ok(None);
+    }
+    if !route.repeatable {
         return Err(bad(
             "Idempotency-Key is not supported on this call; leave it out",
         ));
     }
+    let single = headers.get_all("idempotency-key").iter().count() == 1;
+    let text = header(headers, "idempotency-key").filter(|_| single);
+    let key = text.and_then(IdempotencyKey::parse);
+    key.map(Some).ok_or_else(|| {
+        bad(format!(
+            "Idempotency-Key is sent once and has 1 to {KEY_CHARS_MAX} visible ASCII characters"
+        ))
+    })
+}
+
+/// A digest of all that a call asks, so that another call under the same key is seen to be another.
+#[must_use]
+pub fn fingerprint(
+    route: &Route,
+    path: &[(&'static str, String)],
+    query: &BTreeMap<String, String>,
+    if_match: Option<Version>,
+    body: &[u8],
+) -> String {
+    let mut digest = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        digest.update(bytes.len().to_be_bytes());
+        digest.update(bytes);
+    };
+    part(route.method.as_bytes());
+    part(route.path.as_bytes());
+    for (_, value) in path {
+        part(value.as_bytes());
+    }
+    for (name, value) in query {
+        part(name.as_bytes());
+        part(value.as_bytes());
+    }
+    part(&if_match.map_or(0, Version::get).to_be_bytes());
+    part(body);
+    hex(&digest.finalize())
+}
+
+/// Checks the header that makes a call conditional.
+///
+/// # Errors
+/// [`Error::BadRequest`] for what is no version, and on a route that cannot honour one.
+pub fn check_conditions(route: &Route, headers: &HeaderMap) -> Result<Option<Version>, Error> {
     if !headers.contains_key("if-match") || route.method == "GET" {
         return Ok(None);
     }

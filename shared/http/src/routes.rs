@@ -112,6 +112,8 @@ pub struct Route {
     pub query: &'static [&'static str],
     /// Whether `If-Match` is understood.
     pub if_match: bool,
+    /// Whether `Idempotency-Key` is understood.
+    pub repeatable: bool,
 }
 
 const CAPACITY: &[Permission] = &[Permission::ReservationCapacity];
@@ -136,6 +138,7 @@ impl Route {
             body: BodyRule::None,
             query: &[],
             if_match: false,
+            repeatable: false,
         }
     }
 
@@ -159,6 +162,11 @@ impl Route {
         self.if_match = true;
         self
     }
+
+    const fn repeatable(mut self) -> Self {
+        self.repeatable = true;
+        self
+    }
 }
 
 /// THE table.
@@ -171,7 +179,8 @@ pub static ROUTES: &[Route] = &[
     )
     .needs(CAPACITY, Otherwise::NotFound)
     .body(BodyRule::Required)
-    .if_match(),
+    .if_match()
+    .repeatable(),
     Route::new(
         "POST",
         "/v1/nodes/{nodeId}/reservations/{id}/reclaim",
@@ -181,7 +190,8 @@ pub static ROUTES: &[Route] = &[
     .needs(CAPACITY, Otherwise::NotFound)
     .body(BodyRule::Required)
     .query(&["dryRun"])
-    .if_match(),
+    .if_match()
+    .repeatable(),
     Route::new(
         "POST",
         "/v1/nodes/{nodeId}/reservations/{id}/end",
@@ -190,7 +200,8 @@ pub static ROUTES: &[Route] = &[
     )
     .needs(CAPACITY, Otherwise::NotFound)
     .body(BodyRule::Optional)
-    .if_match(),
+    .if_match()
+    .repeatable(),
     Route::new(
         "POST",
         "/v1/nodes/{nodeId}/reservations",
@@ -198,7 +209,8 @@ pub static ROUTES: &[Route] = &[
         Operation::CreateReservation,
     )
     .needs(CAPACITY, Otherwise::NotFound)
-    .body(BodyRule::Required),
+    .body(BodyRule::Required)
+    .repeatable(),
     Route::new(
         "GET",
         "/v1/nodes/{nodeId}/reservations",
@@ -220,7 +232,8 @@ pub static ROUTES: &[Route] = &[
     )
     .needs(CAPACITY, Otherwise::NotFound)
     .body(BodyRule::Optional)
-    .if_match(),
+    .if_match()
+    .repeatable(),
     Route::new(
         "GET",
         "/v1/nodes/{nodeId}/reservations/{id}/audit",
@@ -271,7 +284,8 @@ pub static ROUTES: &[Route] = &[
         Operation::CreateVm,
     )
     .needs(&[Permission::VmsWrite], Otherwise::Forbidden)
-    .body(BodyRule::Required),
+    .body(BodyRule::Required)
+    .repeatable(),
     Route::new(
         "GET",
         "/v1/orgs/{orgId}/vms",

@@ -3,6 +3,7 @@
 mod audit;
 mod custody;
 mod due;
+mod once;
 mod registry;
 mod vms;
 
@@ -12,10 +13,11 @@ use std::sync::{Arc, Mutex};
 
 use app::StoreError;
 use app::auth::{ApiKey, KeyDigest};
+use app::idempotency::{IdempotencyKey, Kept};
 use app::ports::StoreResult;
 use domain::audit::Record;
 use domain::invariants::{Violation, check_all, check_node, check_reservation};
-use domain::{Node, NodeId, Reservation, ReservationId, Version, Vm, VmId};
+use domain::{Node, NodeId, OrgId, Reservation, ReservationId, Version, Vm, VmId, WriteId};
 
 use crate::doubles::lock;
 
@@ -30,6 +32,8 @@ pub struct World {
     pub reservations: BTreeMap<(NodeId, ReservationId), Reservation>,
     /// VMs.
     pub vms: BTreeMap<VmId, Vm>,
+    /// Answers kept for calls, by org and key, each with the write that left it.
+    pub kept: BTreeMap<(OrgId, IdempotencyKey), (Kept, WriteId)>,
     /// Audit records in the order of their chains.
     pub audit: BTreeMap<ReservationId, BTreeMap<(Version, Option<VmId>), Record>>,
 }

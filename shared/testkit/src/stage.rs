@@ -184,7 +184,7 @@ impl Stage {
             expected: None,
             reason: None,
         };
-        done(end::end(&self.store(), &self.clock, &context, &request).await);
+        done(end::end(&self.store(), &self.clock, &context, &request, None).await);
     }
 
     /// Whether this VM of [`fixtures::vm`] takes its seats on the reservation's units.

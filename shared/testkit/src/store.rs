@@ -2,7 +2,7 @@
 
 use app::ports::{
     ChangeTopology, CondemnVm, CountAttempt, FindDue, FindMarket, ListReservations, ListVms,
-    LoadKey, LoadNode, LoadReservations, LoadVms, LookAgain, MoveCustody, PlaceVm, PutAudit,
+    LoadKey, LoadNode, LoadReservations, LoadVms, LookAgain, MoveCustody, Once, PlaceVm, PutAudit,
     PutKey, PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
 };
 
@@ -20,6 +20,7 @@ pub trait Reservations:
     + ChangeTopology
     + FindDue
     + LookAgain
+    + Once
     + ReadAudit
     + PutAudit
 {
@@ -33,6 +34,7 @@ impl<T> Reservations for T where
         + ChangeTopology
         + FindDue
         + LookAgain
+        + Once
         + ReadAudit
         + PutAudit
 {

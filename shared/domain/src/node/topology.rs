@@ -1,4 +1,5 @@
-//! Topology: a node's agent reports which units there are, and what follows for those who have them.
+//! Topology: a node's agent reports which units there are, and what follows for those who have
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -35,8 +35,8 @@ pub(crate) fn review(
 /// are on offer again.
 ///
 /// # Errors
-/// [`Refusal::NotFound`] for anyone but an operator, then a version that does not match, one that is
-/// not under review at the command's instant, and units that the node does not have any more.
+/// [`Refusal::NotFound`] for anyone but an operator, then a version that does not match, one that
+/// is not under review at the command's instant, and units that the node does not have any more.
 pub fn reaffirm(
     reservation: &Reservation,
     node: &Node,

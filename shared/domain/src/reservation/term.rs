@@ -91,8 +91,8 @@ pub(crate) fn give_back(
 /// Takes these units of the reservation `id` out of the pool, by the change that makes its version
 /// `arrived`. A unit that is not there is held as one without GPUs.
 ///
-/// Nothing is on offer under the new custodian, so every spot VM on them is condemned, wherever else
-/// it sits.
+/// Nothing is on offer under the new custodian, so every spot VM on them is condemned, wherever
+/// else it sits.
 pub(crate) fn take_units(
     pool: &mut Node,
     id: &ReservationId,

@@ -5,6 +5,7 @@ mod due;
 mod key;
 mod market;
 mod node;
+mod once;
 mod place;
 mod read;
 mod reservation;

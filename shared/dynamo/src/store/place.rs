@@ -2,7 +2,7 @@
 
 use app::ports::{Commit, Custodian, PlaceVm, StoreResult};
 use domain::stamp::{ActionKind, Stamp};
-use domain::{Status, Tier, Vm};
+use domain::{Status, Tier, Vm, WriteId};
 
 use super::DynamoStore;
 use super::node::if_absent;
@@ -11,7 +11,7 @@ use super::settle::landed_on;
 use super::write::{Part, Transacted};
 use crate::expr::{Expression, Finished, absent, contains, not, present};
 use crate::item::slots::{ARRIVED, SLOTS, occupant};
-use crate::item::{node, reservation, vm};
+use crate::item::{Item, node, reservation, vm};
 use crate::keys::Key;
 
 impl PlaceVm for DynamoStore {
@@ -19,30 +19,43 @@ impl PlaceVm for DynamoStore {
         if vm.units.is_empty() {
             return Ok(Commit::Lost);
         }
-        let (key, seat) = match custodian {
-            Custodian::Pool => (Key::node(&vm.node), in_pool(vm, stamp)?),
-            Custodian::Reservation(id) => {
-                (Key::reservation(&vm.node, id), in_reservation(vm, stamp)?)
-            }
-        };
-        let parts = vec![
-            Part::Put(vm::encode(vm, &stamp.write), if_absent()?),
-            Part::Update(key, seat),
-        ];
-        match self.transact(&stamp.write, parts).await? {
+        match self
+            .transact(&stamp.write, parts(vm, custodian, stamp)?)
+            .await?
+        {
             Transacted::Done => Ok(Commit::Done),
             Transacted::Refused(items) => {
-                let mut items = items.iter().map(Option::as_ref);
-                let there = items.next().flatten();
-                let placed = there.is_some_and(|item| vm::written_by(item, &stamp.write));
-                let seated = items.next().flatten();
-                if placed || landed_on(custodian, seated, &stamp.write)? {
-                    Ok(Commit::Done)
-                } else {
-                    Ok(Commit::Lost)
-                }
+                let items: Vec<Option<&Item>> = items.iter().map(Option::as_ref).collect();
+                landed(custodian, &items, &stamp.write)
             }
         }
+    }
+}
+
+/// The parts of a placement: the VM, then the custodian of its units.
+pub(super) fn parts(vm: &Vm, custodian: &Custodian, stamp: &Stamp) -> StoreResult<Vec<Part>> {
+    let (key, seat) = match custodian {
+        Custodian::Pool => (Key::node(&vm.node), in_pool(vm, stamp)?),
+        Custodian::Reservation(id) => (Key::reservation(&vm.node, id), in_reservation(vm, stamp)?),
+    };
+    Ok(vec![
+        Part::Put(vm::encode(vm, &stamp.write), if_absent()?),
+        Part::Update(key, seat),
+    ])
+}
+
+/// Whether this placement has landed before, by the items as they stand.
+pub(super) fn landed(
+    custodian: &Custodian,
+    items: &[Option<&Item>],
+    write: &WriteId,
+) -> StoreResult<Commit> {
+    let [vm, seats] = [0, 1].map(|place| items.get(place).copied().flatten());
+    let placed = vm.is_some_and(|item| vm::written_by(item, write));
+    if placed || landed_on(custodian, seats, write)? {
+        Ok(Commit::Done)
+    } else {
+        Ok(Commit::Lost)
     }
 }
 

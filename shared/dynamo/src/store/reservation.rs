@@ -232,13 +232,7 @@ impl ChangeTopology for DynamoStore {
 
 impl MoveCustody for DynamoStore {
     async fn move_custody(&self, change: &CustodyMove) -> StoreResult<Commit> {
-        let pool = seen(node::KIND, Some(change.node_seen), &change.write)?;
-        let reserved = seen(KIND, change.reservation_seen, &change.write)?;
-        let parts = vec![
-            Part::Put(node::encode(&change.node)?, pool),
-            Part::Put(encode(&change.reservation)?, reserved),
-        ];
-        match self.transact(&change.write, parts).await? {
+        match self.transact(&change.write, move_parts(change)?).await? {
             Transacted::Done => Ok(Commit::Done),
             Transacted::Refused(items) => {
                 let [node, reservation] =
@@ -253,8 +247,18 @@ impl MoveCustody for DynamoStore {
     }
 }
 
+/// The parts of a move: the node, then the reservation.
+pub(super) fn move_parts(change: &CustodyMove) -> StoreResult<Vec<Part>> {
+    let pool = seen(node::KIND, Some(change.node_seen), &change.write)?;
+    let reserved = seen(KIND, change.reservation_seen, &change.write)?;
+    Ok(vec![
+        Part::Put(node::encode(&change.node)?, pool),
+        Part::Put(encode(&change.reservation)?, reserved),
+    ])
+}
+
 /// The item is as it was read: of this version, or not there.
-fn seen(kind: &str, version: Option<Version>, write: &WriteId) -> StoreResult<Finished> {
+pub(super) fn seen(kind: &str, version: Option<Version>, write: &WriteId) -> StoreResult<Finished> {
     let mut e = Expression::default();
     match version {
         None => {
@@ -273,7 +277,12 @@ fn seen(kind: &str, version: Option<Version>, write: &WriteId) -> StoreResult<Fi
     e.finish()
 }
 
-fn landed(node: Option<&Item>, reservation: Option<&Item>, write: &WriteId) -> StoreResult<Commit> {
+/// Whether this write has landed before, by the items as they stand.
+pub(super) fn landed(
+    node: Option<&Item>,
+    reservation: Option<&Item>,
+    write: &WriteId,
+) -> StoreResult<Commit> {
     let on_node = node.map(node::decode).transpose()?;
     let on_reservation = reservation.map(decode).transpose()?;
     let landed = on_node.is_some_and(|n| n.recent.landed(write).is_some())

@@ -2,13 +2,14 @@
 
 use app::Error;
 use app::end::ChangeRequest;
-use app::ports::{Clock, Ids, ReclaimUnits, ReleaseUnits};
+use app::ports::{Clock, Ids, Once, ReclaimUnits, ReleaseUnits};
+use app::reclaim::Reclaimed;
 use app::release::UnitsRequest;
 use app::terms::TermStore;
 use serde::Deserialize;
 
 use crate::endpoint::Reply;
-use crate::handlers::Shared;
+use crate::handlers::{Shared, keep, reservation_answer};
 use crate::request::{Call, unit_ids, words};
 use crate::view::ReservationView;
 
@@ -62,21 +63,26 @@ pub(super) fn change_request(call: &Call) -> Result<ChangeRequest, Error> {
 
 pub(super) async fn release<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: ReleaseUnits + TermStore,
+    S: ReleaseUnits + TermStore + Once,
     C: Clock,
     I: Ids,
 {
     let body: ReleaseBody = call.json()?;
     let request = units_request(&call, &body.unit_ids, body.reason)?;
     let (store, clock, ids) = (&service.store, &service.clock, &service.ids);
-    let done = app::release::release(store, clock, ids, &call.context, request).await?;
-    let view = ReservationView::of(&done, clock.now());
-    Ok(Reply::new(view)?.versioned(done.version))
+    let answer = reservation_answer(clock.now());
+    let done = match keep(&call, &answer) {
+        None => app::release::release(store, clock, ids, &call.context, request).await?,
+        Some(keep) => {
+            app::release::release_once(store, clock, ids, &call.context, request, &keep).await?
+        }
+    };
+    Reply::of(&answer(&done)?)
 }
 
 pub(super) async fn reclaim<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: ReclaimUnits + TermStore,
+    S: ReclaimUnits + TermStore + Once,
     C: Clock,
     I: Ids,
 {
@@ -90,29 +96,39 @@ where
     };
     let request = units_request(&call, &body.unit_ids, body.reason)?;
     let (store, clock, ids) = (&service.store, &service.clock, &service.ids);
-    let done = if dry_run {
-        app::reclaim::dry_run(store, clock, ids, &call.context, request).await?
-    } else {
-        app::reclaim::reclaim(store, clock, ids, &call.context, request).await?
+    let (context, now) = (&call.context, clock.now());
+    let answer = |done: &Reclaimed| {
+        let view = ReservationView::of(&done.reservation, now);
+        let view = if dry_run {
+            view.would_reclaim(&done.victims)
+        } else {
+            view.reclaimed(&done.victims)
+        };
+        Ok(Reply::new(view)?
+            .versioned(done.reservation.version)
+            .answer())
     };
-    let view = ReservationView::of(&done.reservation, clock.now());
-    let view = if dry_run {
-        view.would_reclaim(&done.victims)
-    } else {
-        view.reclaimed(&done.victims)
+    let done = match keep(&call, &answer) {
+        // What changes nothing may be asked as often as one likes.
+        _ if dry_run => app::reclaim::dry_run(store, clock, ids, context, request).await?,
+        None => app::reclaim::reclaim(store, clock, ids, context, request).await?,
+        Some(keep) => {
+            app::reclaim::reclaim_once(store, clock, ids, context, request, &keep).await?
+        }
     };
-    Ok(Reply::new(view)?.versioned(done.reservation.version))
+    Reply::of(&answer(&done)?)
 }
 
 pub(super) async fn end<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: TermStore,
+    S: TermStore + Once,
     C: Clock,
     I: Ids,
 {
     let request = change_request(&call)?;
     let (store, clock) = (&service.store, &service.clock);
-    let done = app::end::end(store, clock, &call.context, &request).await?;
-    let view = ReservationView::of(&done, clock.now());
-    Ok(Reply::new(view)?.versioned(done.version))
+    let answer = reservation_answer(clock.now());
+    let keep = keep(&call, &answer);
+    let done = app::end::end(store, clock, &call.context, &request, keep.as_ref()).await?;
+    Reply::of(&answer(&done)?)
 }

@@ -9,16 +9,19 @@ use std::sync::Arc;
 
 use app::Error;
 use app::error::Internal;
+use app::idempotency::{Answer, Keep};
 use app::ports::{
-    ChangeTopology, Clock, FindMarket, Ids, ListReservations, ListVms, LoadKey, LoadVms, Page,
-    PlaceVm, PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
+    ChangeTopology, Clock, Ids, ListReservations, ListVms, LoadKey, LoadVms, Once, Page, PutNode,
+    ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
 };
 use app::terms::TermStore;
+use app::vms::PlaceStore;
+use domain::{Reservation, Timestamp};
 
-use crate::endpoint::{HttpFunction, Service};
+use crate::endpoint::{HttpFunction, Reply, Service};
 use crate::request::Call;
 use crate::routes::FunctionName;
-use crate::view::PageView;
+use crate::view::{PageView, ReservationView};
 
 type Shared<S, C, I> = Arc<Service<S, C, I>>;
 
@@ -28,6 +31,25 @@ fn misrouted(call: &Call) -> Error {
         "{:?} has no handler in its function",
         call.route.operation
     )))
+}
+
+/// How the outcome of a call is kept, if the call may come again.
+fn keep<'a, T>(
+    call: &Call,
+    answer: &'a (dyn Fn(&T) -> Result<Answer, Error> + Send + Sync),
+) -> Option<Keep<'a, T>> {
+    let call = call.repeatable.clone()?;
+    Some(Keep { call, answer })
+}
+
+/// What a caller is told of a reservation, as it counts at `now`.
+fn reservation_answer(
+    now: Timestamp,
+) -> impl Fn(&Reservation) -> Result<Answer, Error> + Send + Sync {
+    move |reservation| {
+        let view = ReservationView::of(reservation, now);
+        Ok(Reply::new(view)?.versioned(reservation.version).answer())
+    }
 }
 
 /// A page as callers see it.
@@ -50,7 +72,7 @@ fn page<T, K: std::fmt::Display, V>(
 /// The `release` function.
 pub fn release<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + ReleaseUnits + TermStore + 'static,
+    S: LoadKey + ReleaseUnits + TermStore + Once + 'static,
     C: Clock,
     I: Ids,
 {
@@ -60,7 +82,7 @@ where
 /// The `reclaim` function.
 pub fn reclaim<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + ReclaimUnits + TermStore + 'static,
+    S: LoadKey + ReclaimUnits + TermStore + Once + 'static,
     C: Clock,
     I: Ids,
 {
@@ -70,7 +92,7 @@ where
 /// The `end` function.
 pub fn end<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + TermStore + 'static,
+    S: LoadKey + TermStore + Once + 'static,
     C: Clock,
     I: Ids,
 {
@@ -80,7 +102,7 @@ where
 /// The `reservations` function.
 pub fn reservations<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + TermStore + ListReservations + ReadAudit + 'static,
+    S: LoadKey + TermStore + Once + ListReservations + ReadAudit + 'static,
     C: Clock,
     I: Ids,
 {
@@ -90,7 +112,7 @@ where
 /// The `vms` function.
 pub fn vms<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + TermStore + LoadVms + ListVms + FindMarket + PlaceVm + SettleVm + 'static,
+    S: LoadKey + PlaceStore + LoadVms + ListVms + SettleVm + 'static,
     C: Clock,
     I: Ids,
 {
@@ -100,7 +122,7 @@ where
 /// The `nodes` function.
 pub fn nodes<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + TermStore + PutNode + ChangeTopology + LoadVms + SettleVm + 'static,
+    S: LoadKey + Once + TermStore + PutNode + ChangeTopology + LoadVms + SettleVm + 'static,
     C: Clock,
     I: Ids,
 {

@@ -1,7 +1,7 @@
 //! The rest of a reservation's life.
 
 use app::Error;
-use app::ports::{Clock, Ids, ListReservations, LoadReservations, ReadAudit};
+use app::ports::{Clock, Ids, ListReservations, LoadReservations, Once, ReadAudit};
 use app::reservations::ReserveRequest;
 use app::terms::TermStore;
 use domain::limits::UNITS_PER_RESERVATION_MAX;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::capacity::change_request;
-use crate::handlers::{Shared, misrouted, page};
+use crate::handlers::{Shared, keep, misrouted, page, reservation_answer};
 use crate::request::{Call, orgs, time, units, words};
 use crate::routes::Operation;
 use crate::view::{RecordView, ReservationView};
@@ -29,7 +29,7 @@ struct CreateBody {
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: TermStore + ListReservations + ReadAudit,
+    S: TermStore + Once + ListReservations + ReadAudit,
     C: Clock,
     I: Ids,
 {
@@ -45,7 +45,7 @@ where
 
 async fn create<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: TermStore,
+    S: TermStore + Once,
     C: Clock,
     I: Ids,
 {
@@ -68,22 +68,26 @@ where
         node: call.id("nodeId")?,
     };
     let (store, clock, ids) = (&service.store, &service.clock, &service.ids);
-    let made = app::reservations::create(store, clock, ids, &call.context, request).await?;
-    let view = ReservationView::of(&made, clock.now());
-    Ok(Reply::new(view)?.versioned(made.version))
+    let (context, answer) = (&call.context, reservation_answer(clock.now()));
+    let keep = keep(&call, &answer);
+    let made =
+        app::reservations::create(store, clock, ids, context, request, keep.as_ref()).await?;
+    Reply::of(&answer(&made)?)
 }
 
 async fn reaffirm<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: TermStore,
+    S: TermStore + Once,
     C: Clock,
     I: Ids,
 {
     let request = change_request(&call)?;
     let (store, clock, ids) = (&service.store, &service.clock, &service.ids);
-    let done = app::reservations::reaffirm(store, clock, ids, &call.context, &request).await?;
-    let view = ReservationView::of(&done, clock.now());
-    Ok(Reply::new(view)?.versioned(done.version))
+    let (context, answer) = (&call.context, reservation_answer(clock.now()));
+    let keep = keep(&call, &answer);
+    let done =
+        app::reservations::reaffirm(store, clock, ids, context, &request, keep.as_ref()).await?;
+    Reply::of(&answer(&done)?)
 }
 
 async fn get<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>

@@ -1,15 +1,14 @@
 //! Virtual machines.
 
 use app::Error;
-use app::ports::{Clock, FindMarket, Ids, ListVms, LoadVms, PlaceVm, SettleVm};
-use app::terms::TermStore;
-use app::vms::{Place, VmRequest, Wanted};
+use app::ports::{Clock, Ids, ListVms, LoadVms, SettleVm};
+use app::vms::{Place, PlaceStore, VmRequest, Wanted};
 use domain::limits::{GPUS_PER_UNIT_MAX, UNITS_PER_REQUEST_MAX, VM_NAME_CHARS_MAX};
-use domain::{OrgId, Tier, VmId};
+use domain::{OrgId, Tier, Vm, VmId};
 use serde::Deserialize;
 
 use crate::endpoint::Reply;
-use crate::handlers::{Shared, misrouted, page};
+use crate::handlers::{Shared, keep, misrouted, page};
 use crate::request::{Call, id, unit_ids};
 use crate::routes::Operation;
 use crate::view::VmView;
@@ -36,7 +35,7 @@ fn bad(text: impl Into<String>) -> Error {
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: TermStore + LoadVms + ListVms + FindMarket + PlaceVm + SettleVm,
+    S: PlaceStore + LoadVms + ListVms + SettleVm,
     C: Clock,
     I: Ids,
 {
@@ -47,8 +46,11 @@ where
             let body: CreateBody = call.json()?;
             let org: OrgId = call.id("orgId")?;
             let request = vm_request(org, &body)?;
-            let made = app::vms::create(store, clock, &service.ids, context, request).await?;
-            Reply::new(VmView::of(&made))
+            let answer = |vm: &Vm| Ok(Reply::new(VmView::of(vm))?.answer());
+            let keep = keep(&call, &answer);
+            let ids = &service.ids;
+            let made = app::vms::create(store, clock, ids, context, request, keep.as_ref()).await?;
+            Reply::of(&answer(&made)?)
         }
         Operation::GetVm => {
             let vm: VmId = call.id("id")?;

@@ -44,7 +44,7 @@ pub struct Fleet {
     pub pool_vm: String,
     /// The stranger's community VM on the other node.
     pub other_vm: String,
-    /// The reservation of the one unit of [`REVIEWED_NODE`], which needs review: the unit has grown.
+    /// The reservation of the one unit of [`REVIEWED_NODE`], which needs review: the unit grew.
     pub reviewed: String,
 }
 

@@ -99,32 +99,36 @@ impl ReclaimUnits for MemoryStore {
     }
 }
 
-impl MoveCustody for MemoryStore {
-    async fn move_custody(&self, change: &CustodyMove) -> StoreResult<Commit> {
+impl World {
+    /// Moves slots between a node and a reservation.
+    pub(super) fn move_custody(&mut self, change: &CustodyMove) -> StoreResult<Commit> {
         sound_node(&change.node)?;
         sound_reservation(&change.reservation)?;
-        self.change(|world| {
-            let reservation = &change.reservation;
-            let Some(node) = world.nodes.get(&change.node.id) else {
-                return Ok(Commit::Lost);
-            };
-            let present = world.reservation(&reservation.node, &reservation.id);
-            let landed = node.recent.landed(&change.write).is_some()
-                || present.is_some_and(|r| r.recent.landed(&change.write).is_some());
-            if landed {
-                return Ok(Commit::Done);
-            }
-            let unchanged = node.version == change.node_seen
-                && present.map(|r| r.version) == change.reservation_seen;
-            if !unchanged {
-                return Ok(Commit::Lost);
-            }
-            world
-                .nodes
-                .insert(change.node.id.clone(), change.node.clone());
-            world.put_reservation(reservation.clone());
-            Ok(Commit::Done)
-        })
+        let reservation = &change.reservation;
+        let Some(node) = self.nodes.get(&change.node.id) else {
+            return Ok(Commit::Lost);
+        };
+        let present = self.reservation(&reservation.node, &reservation.id);
+        let landed = node.recent.landed(&change.write).is_some()
+            || present.is_some_and(|r| r.recent.landed(&change.write).is_some());
+        if landed {
+            return Ok(Commit::Done);
+        }
+        let unchanged = node.version == change.node_seen
+            && present.map(|r| r.version) == change.reservation_seen;
+        if !unchanged {
+            return Ok(Commit::Lost);
+        }
+        self.nodes
+            .insert(change.node.id.clone(), change.node.clone());
+        self.put_reservation(reservation.clone());
+        Ok(Commit::Done)
+    }
+}
+
+impl MoveCustody for MemoryStore {
+    async fn move_custody(&self, change: &CustodyMove) -> StoreResult<Commit> {
+        self.change(|world| world.move_custody(change))
     }
 }
 

@@ -125,26 +125,36 @@ impl Holder {
     }
 }
 
+impl World {
+    /// Seats a VM.
+    pub(super) fn place(
+        &mut self,
+        vm: &Vm,
+        custodian: &Custodian,
+        stamp: &Stamp,
+    ) -> StoreResult<Commit> {
+        let Some(holder) = Holder::of(self, vm, custodian) else {
+            return Ok(Commit::Lost);
+        };
+        if holder.landed(&stamp.write) {
+            return Ok(Commit::Done);
+        }
+        if self.vms.contains_key(&vm.id) {
+            return Ok(Commit::Lost);
+        }
+        let Some(next) = holder.place(vm, stamp) else {
+            return Ok(Commit::Lost);
+        };
+        next.sound()?;
+        next.store(self);
+        self.vms.insert(vm.id.clone(), vm.clone());
+        Ok(Commit::Done)
+    }
+}
+
 impl PlaceVm for MemoryStore {
     async fn place(&self, vm: &Vm, custodian: &Custodian, stamp: &Stamp) -> StoreResult<Commit> {
-        self.change(|world| {
-            let Some(holder) = Holder::of(world, vm, custodian) else {
-                return Ok(Commit::Lost);
-            };
-            if holder.landed(&stamp.write) {
-                return Ok(Commit::Done);
-            }
-            if world.vms.contains_key(&vm.id) {
-                return Ok(Commit::Lost);
-            }
-            let Some(next) = holder.place(vm, stamp) else {
-                return Ok(Commit::Lost);
-            };
-            next.sound()?;
-            next.store(world);
-            world.vms.insert(vm.id.clone(), vm.clone());
-            Ok(Commit::Done)
-        })
+        self.change(|world| world.place(vm, custodian, stamp))
     }
 }
 
