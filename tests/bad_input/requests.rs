@@ -384,7 +384,7 @@ async fn if_match_is_one_version_or_a_star_and_only_where_it_is_understood() {
         Operation::ReclaimUnits,
         Operation::EndReservation,
     ] {
-        assert!(route(operation).if_match);
+        assert!(route(operation).if_match && route(operation).repeatable);
         let event = with_header(stage.event(operation), "if-match", "\"1\"");
         let answer = stage
             .refused(event, (412, "version_mismatch"), &["version 6"])
@@ -397,12 +397,16 @@ async fn if_match_is_one_version_or_a_star_and_only_where_it_is_understood() {
 #[tokio::test]
 async fn an_idempotency_key_is_refused_rather_than_ignored() {
     let stage = Stage::set().await;
+    let long = "k".repeat(256);
     for route in ROUTES.iter().filter(|route| route.method != "GET") {
-        for value in ["once", "", "é"] {
+        for value in ["once", "", "é", "a b", "a,b", "a#b", &long] {
             let event = with_header(stage.event(route.operation), "Idempotency-Key", value);
-            stage
-                .refused(event, BAD, &["Idempotency-Key", "leave it out"])
-                .await;
+            let words = match (route.repeatable, value) {
+                (true, "once") => continue,
+                (true, _) => ["Idempotency-Key", "1 to 255 characters"],
+                (false, _) => ["Idempotency-Key", "leave it out"],
+            };
+            stage.refused(event, BAD, &words).await;
         }
     }
 }

@@ -3,7 +3,7 @@
 use http_api::routes::{Operation, ROUTES};
 use serde_json::{Value, json};
 use testkit::fixtures::{
-    AUDIENCE_ORG, GPU_MODEL, MANAGER_ORG, NODE, OWNER_ORG, STRANGER_ORG, now, owner, stranger,
+    AUDIENCE_ORG, GPU_MODEL, MANAGER_ORG, NODE, OWNER_ORG, STRANGER_ORG, owner, stranger,
 };
 
 use crate::{LATER, THEN, ask, good, is_uuid, post, reservation, stage, with};

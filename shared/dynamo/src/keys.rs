@@ -248,8 +248,8 @@ mod tests {
                 (Key::vm(&vm), Subject::Vm(vm.clone())),
                 (audit, Subject::Audit(reservation.clone(), version, beside)),
                 (
-                    Key::kept(&org, &IdempotencyKey::parse("a#b#").unwrap()),
-                    Subject::Kept(org.clone(), "a#b#".to_owned()),
+                    Key::kept(&org, &IdempotencyKey::parse("a/b+c=").unwrap()),
+                    Subject::Kept(org.clone(), "a/b+c=".to_owned()),
                 ),
             ];
             for (key, subject) in cases {

@@ -240,16 +240,16 @@ where
     if let Some(reply) = repeated(service, &repeatable).await? {
         return Ok(reply);
     }
-    match handle(Arc::clone(service), call).await {
-        // Another call with the same key came first, or is in the way.
-        Err(error @ (Error::Answered | Error::Throttled(_))) => {
-            let reply = repeated(service, &repeatable).await?;
-            reply.ok_or(match error {
-                Error::Answered => error,
-                _ => Refusal::InFlight.into(),
-            })
-        }
-        done => done,
+    let error = match handle(Arc::clone(service), call).await {
+        Ok(reply) => return Ok(reply),
+        Err(error) => error,
+    };
+    // Another call with the same key may have come first: whatever is wrong with this one, such as
+    // units that are not free any more, is then that one's own doing.
+    match (repeated(service, &repeatable).await, error) {
+        (Ok(Some(reply)), _) => Ok(reply),
+        (_, Error::Throttled(_)) => Err(Refusal::InFlight.into()),
+        (_, error) => Err(error),
     }
 }
 

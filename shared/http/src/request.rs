@@ -331,7 +331,8 @@ pub fn idempotency_key(
     let key = text.and_then(IdempotencyKey::parse);
     key.map(Some).ok_or_else(|| {
         bad(format!(
-            "Idempotency-Key is sent once and has 1 to {KEY_CHARS_MAX} visible ASCII characters"
+            "Idempotency-Key is sent once and has 1 to {KEY_CHARS_MAX} characters of \
+             A-Z a-z 0-9 . _ : - + / ="
         ))
     })
 }

@@ -72,6 +72,7 @@ impl fmt::Debug for Fault {
 struct State {
     calls: Vec<Call>,
     faults: VecDeque<(String, Fault)>,
+    numbered: Option<(usize, Fault)>,
     measures: bool,
     forgets_tokens: bool,
     sent: u64,
@@ -117,10 +118,16 @@ impl Wire {
         lock(&self.state).faults.push_back(fault);
     }
 
+    /// Fails the request of this number from now on, counted from 0, whatever its operation.
+    pub fn fail_number(&self, number: usize, fault: Fault) {
+        lock(&self.state).numbered = Some((number, fault));
+    }
+
     /// How many faults have not struck yet.
     #[must_use]
     pub fn faults_left(&self) -> usize {
-        lock(&self.state).faults.len()
+        let state = lock(&self.state);
+        state.faults.len() + usize::from(state.numbered.is_some())
     }
 
     fn note(&self, operation: &str, units: f64, answered: bool) {
@@ -132,7 +139,13 @@ impl Wire {
     }
 
     fn fault_of(&self, operation: &str) -> Option<Fault> {
-        let faults = &mut lock(&self.state).faults;
+        let state = &mut *lock(&self.state);
+        match state.numbered.take() {
+            Some((0, fault)) => return Some(fault),
+            Some((number, fault)) => state.numbered = Some((number - 1, fault)),
+            None => {}
+        }
+        let faults = &mut state.faults;
         let place = faults.iter().position(|(of, _)| of == operation)?;
         faults.remove(place).map(|(_, fault)| fault)
     }
