@@ -9,6 +9,7 @@
 
 mod custody;
 mod others;
+mod terms;
 mod vms;
 
 use std::collections::BTreeMap;
@@ -228,6 +229,10 @@ each_way!(
     reclaim_of_a_version: crate::custody::RECLAIM_OF_A_VERSION,
     end: crate::custody::END,
     reserve: crate::custody::RESERVE,
+    begin: crate::terms::BEGIN,
+    expire: crate::terms::EXPIRE,
+    topology: crate::terms::TOPOLOGY,
+    reaffirm: crate::terms::REAFFIRM,
     place_on_a_reservation: crate::vms::PLACE_ON_A_RESERVATION,
     place_in_the_pool: crate::vms::PLACE_IN_THE_POOL,
     stop: crate::vms::STOP,
@@ -246,6 +251,11 @@ mod react {
     #[tokio::test]
     async fn one_reply_is_lost_as_it_condemns() {
         crate::one_reply_is_lost(&crate::others::REACT_AS_IT_CONDEMNS).await;
+    }
+
+    #[tokio::test]
+    async fn one_reply_is_lost_as_a_stop_is_noted_as_overdue() {
+        crate::one_reply_is_lost(&crate::terms::STUCK).await;
     }
 
     #[tokio::test]

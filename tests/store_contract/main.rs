@@ -28,11 +28,14 @@ macro_rules! on_both {
 }
 
 mod audit;
+mod due;
 mod moves;
+mod once;
 mod places;
 mod registry;
 mod reservations;
 mod settlements;
+mod topology;
 mod verbs;
 mod vms;
 
