@@ -1,12 +1,13 @@
 //! The embedded engine: DynamoDB's protocol over HTTP, on a port of this machine alone.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use dynoxide::Database;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::failure::{Failure, run, start};
@@ -18,6 +19,7 @@ const REGION: &str = "local";
 #[derive(Debug)]
 pub struct Engine {
     url: String,
+    tidy: Tidy,
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), String>>,
 }
@@ -43,6 +45,7 @@ impl Engine {
         let address = listener
             .local_addr()
             .map_err(|error| start("cannot open a port for the table", error))?;
+        let tidy = Tidy(database.clone());
         let (stop, stopped) = oneshot::channel();
         let shutdown = async {
             // A sender that is gone means the same as one that has spoken.
@@ -51,9 +54,16 @@ impl Engine {
         let serving = dynoxide::server::serve_with_shutdown(listener, database, shutdown);
         Ok(Self {
             url: format!("http://{address}"),
+            tidy,
             stop,
             task: tokio::spawn(serving),
         })
+    }
+
+    /// What drops its items that have had their time.
+    #[must_use]
+    pub fn tidy(&self) -> Tidy {
+        self.tidy.clone()
     }
 
     /// The files that a table in this file may consist of.
@@ -112,6 +122,47 @@ impl Engine {
     }
 }
 
+/// Drops items that have had their time, as the cloud's table does by itself.
+#[derive(Clone)]
+pub struct Tidy(Database);
+
+impl std::fmt::Debug for Tidy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tidy")
+    }
+}
+
+/// Between two looks through the table, which read all of it.
+const TIDY_EVERY: Duration = Duration::from_secs(3_600);
+
+impl Tidy {
+    /// Drops those that have had their time by now. Returns how many.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if the table cannot be read.
+    pub async fn once(&self) -> Result<usize, Failure> {
+        let what = "the table's engine";
+        let database = self.0.clone();
+        let dropped = tokio::task::spawn_blocking(move || database.sweep_ttl()).await;
+        let dropped = dropped.map_err(|error| run(what, error))?;
+        dropped.map_err(|error| run(what, error))
+    }
+
+    /// Does so every hour until it is told to stop.
+    pub async fn run(self, mut stopped: watch::Receiver<bool>) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(TIDY_EVERY) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            }
+            match self.once().await {
+                Ok(dropped) => tracing::debug!(dropped, "expired items dropped"),
+                Err(error) => tracing::warn!(%error, "expired items not dropped"),
+            }
+        }
+    }
+}
+
 /// The engine keeps a table's stream for good and looks for its end and its continuation by the
 /// order of the records. Without this index it reads all of them, at each write and each poll.
 fn index_stream(file: &Path) -> rusqlite::Result<()> {
@@ -119,4 +170,42 @@ fn index_stream(file: &Path) -> rusqlite::Result<()> {
         "CREATE INDEX IF NOT EXISTS relet_stream_order
          ON _stream_records (table_name, CAST(sequence_number AS INTEGER))",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_sdk_dynamodb::types::AttributeValue;
+
+    #[tokio::test]
+    async fn what_has_had_its_time_is_dropped_and_nothing_else() {
+        let engine = Engine::start(None).await.unwrap();
+        let tables = engine.tables();
+        dynamo::table::create(&tables, "table").await.unwrap();
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        for (name, ttl) in [
+            ("past", Some(1_600_000_000)),
+            ("future", Some(now + 3_600)),
+            ("none", None),
+        ] {
+            let text = AttributeValue::S(name.to_owned());
+            let put = tables.put_item().table_name("table");
+            let put = put.item("PK", text.clone()).item("SK", text);
+            let ttl = ttl.map(|seconds: u64| AttributeValue::N(seconds.to_string()));
+            let put = match ttl {
+                Some(ttl) => put.item("ttl", ttl),
+                None => put,
+            };
+            put.send().await.unwrap();
+        }
+        assert_eq!(engine.tidy().once().await.unwrap(), 1);
+        let left = tables.scan().table_name("table").send().await.unwrap();
+        let mut left: Vec<String> = left
+            .items()
+            .iter()
+            .filter_map(|item| item["PK"].as_s().ok().cloned())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["future", "none"]);
+    }
 }

@@ -112,6 +112,7 @@ impl Platform {
         tasks.spawn(running(pump.run(stopped.clone())));
         tasks.spawn(running(queue.run(terminate, stopped.clone())));
         tasks.spawn(running(ticker::run(sweep, stopped.clone())));
+        tasks.spawn(running(engine.tidy().run(stopped.clone())));
         tasks.spawn(running(agent.run(stopped)));
         Ok(Self {
             url,

@@ -8,13 +8,15 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
     ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType,
+    TimeToLiveSpecification,
 };
 
 use crate::error::store_error;
+use crate::item::kept::TTL;
 use crate::keys::{DUE_AT, DUE_INDEX, DUE_PK, MARKET_INDEX, MARKET_PK, ORG_INDEX, ORG_PK, PK, SK};
 
 /// Makes the table if it is not there: on-demand, three indexes of keys alone, a stream of both
-/// images.
+/// images, items dropped some time after their `ttl`.
 ///
 /// # Errors
 /// [`StoreError`] if the store cannot be reached or refuses.
@@ -42,7 +44,7 @@ pub async fn create(client: &Client, name: &str) -> StoreResult<()> {
         .send()
         .await;
     match made {
-        Ok(_) => Ok(()),
+        Ok(_) => drop_by(client, name, TTL).await,
         Err(error) => {
             let there = error
                 .as_service_error()
@@ -54,6 +56,22 @@ pub async fn create(client: &Client, name: &str) -> StoreResult<()> {
             }
         }
     }
+}
+
+/// Has items dropped by this attribute.
+async fn drop_by(client: &Client, table: &str, attribute: &str) -> StoreResult<()> {
+    let by = TimeToLiveSpecification::builder()
+        .enabled(true)
+        .attribute_name(attribute)
+        .build();
+    client
+        .update_time_to_live()
+        .table_name(table)
+        .time_to_live_specification(by.map_err(unbuilt)?)
+        .send()
+        .await
+        .map_err(|error| store_error(&error))?;
+    Ok(())
 }
 
 fn text(name: &str) -> Result<AttributeDefinition, BuildError> {

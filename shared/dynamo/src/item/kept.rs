@@ -15,7 +15,7 @@ const VERSION: &str = "ver";
 /// From when on it does not count any more.
 pub(crate) const EXPIRES: &str = "expires";
 /// The same in seconds since 1970: by this attribute the table drops the item, some time after.
-const TTL: &str = "ttl";
+pub(crate) const TTL: &str = "ttl";
 /// The write that left it: by it a write whose reply was lost knows itself.
 const WRITE: &str = "wr";
 
