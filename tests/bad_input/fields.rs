@@ -185,6 +185,7 @@ fn capacity_fields() -> Vec<Field> {
         fields_of(Operation::ReleaseUnits, &idle, &[units, reason]),
         fields_of(Operation::ReclaimUnits, &sold, &[units, reason, dry_run]),
         fields_of(Operation::EndReservation, &json!({}), &[reason]),
+        fields_of(Operation::ReaffirmReservation, &json!({}), &[reason]),
     ];
     all.into_iter().flatten().collect()
 }
@@ -209,6 +210,12 @@ fn registry_fields() -> Vec<Field> {
         ("topologyGen", Kind::Count { max: u64::MAX }, false),
     ];
     out.extend(fields_of(Operation::PutNode, &body, &each));
+    let body = json!({ "topologyGen": 2, "units": [{ "id": "u" }] });
+    let each = [
+        ("topologyGen", Kind::Count { max: u64::MAX }, true),
+        ("units", Kind::NodeUnits, true),
+    ];
+    out.extend(fields_of(Operation::PutTopology, &body, &each));
     out
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bodies;
+mod lifecycle;
 mod lists;
 mod order;
 
