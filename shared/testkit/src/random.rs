@@ -80,4 +80,6 @@ impl Rng {
 }
 
 #[cfg(test)]
+mod moves;
+#[cfg(test)]
 mod tests;
