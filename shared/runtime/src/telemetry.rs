@@ -20,7 +20,9 @@ pub fn init() {
         .log_internal_errors(false);
     // A second subscriber is refused; the first one stays.
     let _ = format
-        .with_current_span(false)
+        // The runtime's span of the event: its ids lead to the service's own lines about it.
+        .with_current_span(true)
+        .with_span_list(false)
         .with_env_filter(filter)
         .try_init();
     metrics::embed();
