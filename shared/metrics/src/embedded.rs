@@ -29,7 +29,7 @@ pub(crate) fn lines(cells: &Cells, now_ms: i64) -> String {
                 break;
             }
             line(&mut out, now_ms, dimensions, values, &members);
-            from += VALUES_MAX;
+            from = from.saturating_add(VALUES_MAX);
         }
     }
     out

@@ -1,4 +1,14 @@
 #![doc = include_str!("../README.md")]
+// Nothing here may panic: whoever counts something is at work on something else.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        clippy::unreachable
+    )
+)]
 
 mod embedded;
 mod prometheus;
@@ -106,8 +116,8 @@ pub fn embed() {
 }
 
 /// What was counted since the last call, as lines of CloudWatch's embedded metric format, each
-/// ended by a line feed; empty if nothing was. `now_ms` is the present instant in milliseconds since
-/// the Unix epoch. Without [`embed`] before it, nothing.
+/// ended by a line feed; empty if nothing was. `now_ms` is the present instant, in milliseconds
+/// since 1970. Without [`embed`] before it, nothing.
 #[must_use]
 pub fn take_embedded(now_ms: i64) -> String {
     embedded::lines(&PROCESS.take(), now_ms)

@@ -120,7 +120,7 @@ table! {
     STORE_CONFLICTS "store_conflicts" Counter []
         "Tries of a store request that met another writer on the same item."
     STORE_RETRIES "store_retries" Counter []
-        "Further tries of a store request after one that failed: conflict, throttling, fault, time-out."
+        "Further tries of a store request, after a conflict, throttling, a fault or a time-out."
     RACES_LOST "races_lost" Counter []
         "Transactions refused since an item had changed after it was read; each is judged anew."
     EVICTIONS "evictions" Counter []
@@ -128,7 +128,7 @@ table! {
     ORDERS_SENT "orders_sent" Counter []
         "Termination orders taken by the queue, repeats included."
     RECLAIM_TO_COMMAND "reclaim_to_command" Times []
-        "Time from the change that condemned a VM to its termination order being taken by the queue."
+        "Time from the change that condemned a VM to its order being taken by the queue."
     RECLAIM_TO_CONFIRMED "reclaim_to_confirmed" Times []
         "Time from the change that condemned a VM to its stop being confirmed."
     TERMINATE_ATTEMPTS "terminate_attempts" Counter ["outcome"]
@@ -142,7 +142,7 @@ table! {
     DUE_BACKLOG "due_backlog" Level []
         "Overdue deeds left undone by the last sweep."
     STREAM_AGE "stream_age" Times []
-        "Age of a stream record when the stream function takes it up; records are dated to the second."
+        "Age of a stream record when it is taken up; records are dated to the second."
     AUDIT_GAPS "audit_gaps" Counter []
         "Gaps recorded in an audit trail in the place of records that were lost."
     AUDIT_TAMPERED "audit_tampered" Counter []

@@ -33,8 +33,8 @@ pub fn init() {
 pub fn flush() {
     let lines = metrics::take_embedded(SystemClock.now().unix_ms());
     if !lines.is_empty() {
-        // Whole lines at once, so that none is torn by a line of the log. If nobody reads them there
-        // is nothing left to do.
+        // Whole lines at once, so that none is torn by a line of the log. If nobody reads them,
+        // nothing is left to do.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
     }

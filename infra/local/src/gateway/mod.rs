@@ -88,7 +88,7 @@ async fn answer(
     match invoke(&functions, &target, peer, request).await {
         Ok(response) => response,
         Err((status, message)) => {
-            // The functions tell of every other call. The path is left out: it is the caller's words.
+            // Functions tell of every other call. The path is left out: it is a caller's words.
             let route = target.route_key;
             let duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
             tracing::info!(
