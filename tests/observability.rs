@@ -2,7 +2,8 @@
 //! evictions and faults of the audit trail count as often as they happen.
 
 use app::ports::ReadAudit as _;
-use app::react::{Change, PREDECESSOR_WAIT_MS, ReactError, react};
+use app::react::{Change, ReactError, react};
+use app::trail::PREDECESSOR_WAIT_MS;
 use domain::Reservation;
 use metrics::{Counter, Metric, TABLE};
 use testkit::engine::Fault;

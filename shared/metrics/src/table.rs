@@ -134,13 +134,13 @@ table! {
     TERMINATE_ATTEMPTS "terminate_attempts" Counter ["outcome"]
         "Termination orders worked on, by what came of it."
     DRAINS_OPEN "drains_open" Level []
-        "Reservations that wait for condemned VMs to be gone, as of the last sweep."
+        "Condemned VMs not gone yet that the last sweep came by."
     STUCK "stuck" Level []
-        "Condemned VMs not confirmed as gone for too long, as of the last sweep."
+        "Condemned VMs whose stop is overdue that the last sweep came by."
     DUE_LAG "due_lag" Lag []
-        "How long the longest overdue deed had been due when the last sweep came to it."
+        "How long the longest due item had been due when the last sweep began."
     DUE_BACKLOG "due_backlog" Level []
-        "Overdue deeds left undone by the last sweep."
+        "Due items that the last sweep did not take on or could not finish."
     STREAM_AGE "stream_age" Times []
         "Age of a stream record when it is taken up; records are dated to the second."
     AUDIT_GAPS "audit_gaps" Counter []

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use app::Error;
 use app::ports::{Clock, ControlVm, CountAttempt, Ids, TerminationOrder};
 use app::settle::SettleStore;
 use app::terminate::{Outcome, TerminateError, terminate};
@@ -68,13 +67,7 @@ async fn one(
     let outcome = terminate(store, controller, clock, ids, order).await;
     outcome.map_err(|error| match error {
         TerminateError::Controller(error) => error.to_string(),
-        TerminateError::Store(Error::Refused { refusal, .. }) => refusal.to_string(),
-        TerminateError::Store(
-            Error::Throttled(internal) | Error::Unavailable(internal) | Error::Bug(internal),
-        ) => internal.0,
-        TerminateError::Store(Error::Unauthorized | Error::Forbidden(_) | Error::BadRequest(_)) => {
-            "refused as a call".to_owned()
-        }
+        TerminateError::Store(error) => error.for_log(),
     })
 }
 

@@ -14,10 +14,11 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::output::DIM;
 
 /// The messages of lines that have columns, each with the fields that need no name.
-const COLUMNS: [(&str, &[&str]); 3] = [
+const COLUMNS: [(&str, &[&str]); 4] = [
     ("call", &["method", "operation", "status", "code"]),
     ("reaction", &[]),
     ("order", &["outcome"]),
+    ("sweep", &[]),
 ];
 /// Fields that the columns make superfluous.
 const IMPLIED: [&str; 2] = ["message", "function"];

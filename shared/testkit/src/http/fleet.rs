@@ -107,7 +107,7 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
         ),
         Operation::ReaffirmReservation => post(
             &format!("{of_reservation}/reaffirm"),
-            json!({ "reason": "looked at" }),
+            json!({ "reason": "hush: looked at" }),
         ),
         Operation::CreateReservation => {
             post(&format!("{of_node}/reservations"), reservation_body("u06"))
