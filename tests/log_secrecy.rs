@@ -1,9 +1,9 @@
 //! After a whole test run: no log of it, at level `info`, has an API key or a reason in it.
 //!
-//! Processes that tests start, and code that runs inside tests, leave their logs in the folder that
-//! `RELET_TEST_LOG_DIR` names (`testkit::logs`). Every reason that a test gives carries one word, which
-//! a second test here holds. The search itself comes last, when all logs are there: it is ignored by
-//! a run of all tests, and `.ci/run` asks for it.
+//! Processes that tests start, and code that runs inside tests, leave their logs in the folder
+//! that `RELET_TEST_LOG_DIR` names (`testkit::logs`). Every reason that a test gives carries one
+//! word, which another test here holds. The search comes last, when all logs are there: it is
+//! ignored by a run of all tests, and `.ci/run` asks for it.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 

@@ -1,6 +1,8 @@
 //! What is counted and timed: the document says what the table says, and conflicts, retries, races,
 //! evictions and faults of the audit trail count as often as they happen.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use app::ports::ReadAudit as _;
 use app::react::{Change, ReactError, react};
 use app::trail::PREDECESSOR_WAIT_MS;

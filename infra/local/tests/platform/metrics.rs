@@ -35,93 +35,77 @@ async fn samples(platform: &Platform) -> BTreeMap<String, f64> {
     samples
 }
 
+/// How often a call came to an outcome, each time with its duration.
+fn calls(of: &BTreeMap<String, f64>, function: &str, operation: &str, outcome: &str) -> f64 {
+    let labels =
+        format!(r#"{{function="{function}",operation="{operation}",outcome="{outcome}"}}"#);
+    let counted = of[&format!("relet_calls_total{labels}")];
+    let timed = of[&format!("relet_call_duration_seconds_count{labels}")];
+    assert_eq!(counted, timed, "each call is timed");
+    counted
+}
+
+const EVICTIONS: &str = "relet_evictions_total";
+const ORDERS: &str = "relet_orders_sent_total";
+const COMMANDED: &str = "relet_reclaim_to_command_seconds";
+const CONFIRMED: &str = "relet_reclaim_to_confirmed_seconds";
+
 #[tokio::test]
 async fn a_release_a_sale_and_a_reclaim_are_counted_and_timed() {
     let folder = tempfile::tempdir().unwrap();
     let notes = tempfile::tempdir().unwrap();
     let leave = notes.path().join("leave");
-    // It ends when it is told to by a file, so that everything before can be looked at.
-    let wait = format!(
-        "trap '' TERM; until [ -e '{}' ]; do sleep 0.02; done",
-        leave.display()
-    );
+    // It ends when a file tells it to, so that everything before can be looked at.
+    let file = leave.display();
+    let wait = format!("trap '' TERM; until [ -e '{file}' ]; do sleep 0.02; done");
     let command = noting(notes.path(), &wait);
     let args = ["--memory", "--grace-ms", "60000", "--vm-command", &command];
     let platform = Platform::start(folder.path(), &args).await;
     let reservation = platform.reservation().await;
-    let manager = platform.client("manager");
+    let [release, reclaim] = ["release", "reclaim"].map(|verb| format!("{reservation}/{verb}"));
+    let (manager, stranger) = (platform.client("manager"), platform.client("stranger"));
     let units = json!({ "unitIds": ["u2", "u3"] });
-    ok(&manager, &format!("{reservation}/release"), units.clone()).await;
+    ok(&manager, &release, units.clone()).await;
     let vm = buy(&platform, &["u2"]).await;
     let pid = process(notes.path(), &vm).await;
-    let stranger = platform.client("stranger");
-    let hidden = format!("{reservation}/reclaim");
-    let refused = stranger.post(&hidden, Some(&units)).await.unwrap();
+    let refused = stranger.post(&reclaim, Some(&units)).await.unwrap();
     assert_eq!(refused.status, 404);
-    ok(&manager, &format!("{reservation}/reclaim"), units).await;
+    ok(&manager, &reclaim, units).await;
 
-    let of = |samples: &BTreeMap<String, f64>, name: &str| samples.get(name).copied();
-    until("the order is sent and told", async || {
-        let samples = samples(&platform).await;
-        of(&samples, "relet_evictions_total") == Some(1.0)
+    until("the eviction is counted", async || {
+        samples(&platform).await[EVICTIONS] == 1.0
     })
     .await;
     let before = samples(&platform).await;
-    assert_eq!(of(&before, "relet_orders_sent_total"), Some(1.0));
-    assert_eq!(
-        of(&before, "relet_reclaim_to_command_seconds_count"),
-        Some(1.0)
-    );
-    assert_eq!(
-        of(&before, "relet_reclaim_to_confirmed_seconds_count"),
-        Some(0.0)
-    );
+    assert!(before[ORDERS] >= 1.0);
+    assert_eq!(before[&format!("{COMMANDED}_count")], 1.0);
+    assert_eq!(before[&format!("{CONFIRMED}_count")], 0.0, "it still runs");
 
     std::fs::write(&leave, "").unwrap();
     gone(&platform, &vm, &[pid]).await;
+    let counted = format!("{CONFIRMED}_count");
+    until("its end is counted", async || {
+        samples(&platform).await[&counted] == 1.0
+    })
+    .await;
     let after = samples(&platform).await;
-    assert_eq!(
-        of(&after, "relet_reclaim_to_confirmed_seconds_count"),
-        Some(1.0)
-    );
-    let sent = of(&after, "relet_reclaim_to_command_seconds_sum").unwrap();
-    let confirmed = of(&after, "relet_reclaim_to_confirmed_seconds_sum").unwrap();
+    let [sent, confirmed] = [COMMANDED, CONFIRMED].map(|name| after[&format!("{name}_sum")]);
     assert!(
-        0.0 < sent && sent <= confirmed,
+        sent <= confirmed && confirmed > 0.0,
         "{sent} s, then {confirmed} s"
     );
-    let calls = |function: &str, operation: &str, outcome: &str| {
-        let labels = [
-            ("function", function),
-            ("operation", operation),
-            ("outcome", outcome),
-        ];
-        let labels = labels
-            .map(|(name, value)| format!("{name}=\"{value}\""))
-            .join(",");
-        let timed = of(
-            &after,
-            &format!("relet_call_duration_seconds_count{{{labels}}}"),
+    assert_eq!(calls(&after, "release", "ReleaseUnits", "ok"), 1.0);
+    assert_eq!(calls(&after, "reclaim", "ReclaimUnits", "ok"), 1.0);
+    assert_eq!(calls(&after, "reclaim", "ReclaimUnits", "not_found"), 1.0);
+    assert_eq!(calls(&after, "vms", "CreateVm", "ok"), 1.0);
+    assert!(after["relet_stream_age_seconds_count"] >= 4.0);
+    assert_eq!(after["relet_audit_gaps_total"], 0.0);
+    let reservation = reservation.rsplit('/').next().unwrap();
+    for id in [&*vm, "gpu-node-1", "spot-buyer", reservation] {
+        assert!(
+            after.keys().all(|series| !series.contains(id)),
+            "{id} is a label"
         );
-        let counted = of(&after, &format!("relet_calls_total{{{labels}}}"));
-        assert_eq!(counted, timed, "each call is timed");
-        counted
-    };
-    assert_eq!(calls("release", "ReleaseUnits", "ok"), Some(1.0));
-    assert_eq!(calls("reclaim", "ReclaimUnits", "ok"), Some(1.0));
-    assert_eq!(calls("reclaim", "ReclaimUnits", "not_found"), Some(1.0));
-    assert_eq!(calls("vms", "CreateVm", "ok"), Some(1.0));
-    assert!(of(&after, "relet_stream_age_seconds_count").unwrap() >= 4.0);
-    assert_eq!(of(&after, "relet_audit_gaps_total"), Some(0.0));
-    for (series, _) in after {
-        for id in [
-            &*vm,
-            "gpu-node-1",
-            "spot-buyer",
-            reservation.rsplit('/').next().unwrap(),
-        ] {
-            assert!(!series.contains(id), "an id in {series}");
-        }
     }
     assert_eq!(platform.interrupt().await, Some(0));
 }
