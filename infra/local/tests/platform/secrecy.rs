@@ -82,9 +82,7 @@ async fn a_session_s_log_tells_what_happened_and_nothing_that_is_secret() {
         "org_id=neocloud",
         "key_id=key-manager",
         "operator=true",
-        "orders=1",
-        "confirmed",
-        &format!("vm_ids={vm}"),
+        " reaction ",
         "vm_id=(hidden)",
     ] {
         assert!(log.contains(told), "{told} is not in:\n{log}");
