@@ -78,6 +78,7 @@ impl Error {
             }
             Error::Refused { refusal, .. } => refusal.to_string(),
             Error::Unauthorized => "no valid key".to_owned(),
+            Error::Answered => "answered before".to_owned(),
             Error::Forbidden(_) => "not allowed".to_owned(),
             Error::BadRequest(_) => "not a request that can be understood".to_owned(),
         }
