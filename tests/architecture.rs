@@ -20,7 +20,7 @@ type Graph = BTreeMap<String, Vec<Edge>>;
 /// The layers from the inside out. A crate may name those in the layers before its own, and none
 /// of its own layer or after.
 const LAYERS: [&[&str]; 5] = [
-    &["domain"],
+    &["domain", "metrics"],
     &["app"],
     &["dynamo", "http-api"],
     &["runtime"],

@@ -34,7 +34,7 @@ const RESERVATION: &str = "0190a6f0-0000-7000-8000-00000000000b";
 const MANAGER: &str = "0190a6f0-0000-7000-8000-00000000000c";
 const TENANT: &str = "0190a6f0-0000-7000-8000-00000000000d";
 const MODEL: &str = "h100-sxm5-80gb";
-const REASON: &str = "the nightly training run is over until Monday morning";
+const REASON: &str = "hush: the nightly training run is over until Tuesday.";
 
 /// An id in the form of a UUID.
 fn uuid(number: usize) -> String {

@@ -141,7 +141,7 @@ async fn what_is_no_json_object_is_400() {
         "{\"reason\":\"\\ud800\"}".to_owned(),
         "\u{feff}{}".to_owned(),
         "{\"reason\":NaN}".to_owned(),
-        "{\"reason\":\"a\nb\"}".to_owned(),
+        "{\"reason\":\"hush a\nb\"}".to_owned(),
         "// {}".to_owned(),
         deep("[", 30_000),
         deep("{\"a\":", 10_000),
@@ -196,7 +196,7 @@ async fn a_name_that_is_there_twice_is_refused_and_named() {
         ),
         (
             Operation::EndReservation,
-            r#"{"reason":"a","reason":"b"}"#,
+            r#"{"reason":"hush a","reason":"hush b"}"#,
             "reason",
         ),
         (

@@ -261,7 +261,7 @@ async fn the_audit_trail_is_answered_as_a_chain() {
         "hash": reclaimed["hash"],
     });
     assert_eq!(*reclaimed, expected);
-    assert_eq!(items[0]["reason"], "tenant of the year");
+    assert_eq!(items[0]["reason"], "hush: tenant of the year");
     assert!(items[0].get("before").is_none(), "left out, not null");
     assert!(is_uuid(reclaimed["requestId"].as_str().unwrap()));
 }

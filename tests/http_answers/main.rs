@@ -70,7 +70,7 @@ fn reservation(fleet: &Fleet) -> Value {
         "status": "active",
         "topologyGen": 1,
         "contractRef": "contract-7",
-        "reason": "tenant of the year",
+        "reason": "hush: tenant of the year",
         "createdAt": THEN,
         "updatedAt": THEN,
     })

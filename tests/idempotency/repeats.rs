@@ -48,7 +48,8 @@ async fn a_key_belongs_to_one_call_of_one_org() {
         let (platform, fleet) = stage().await;
         good(&platform, keyed(&fleet, operation, "once")).await;
         let world = platform.store.world();
-        let other_body = keyed(&fleet, operation, "once").json(&json!({ "reason": "another" }));
+        let other_body =
+            keyed(&fleet, operation, "once").json(&json!({ "reason": "hush: another" }));
         let answer = platform.call(other_body).await;
         assert_eq!(
             (answer.status, answer.code()),

@@ -46,7 +46,7 @@ fn request(numbers: impl IntoIterator<Item = usize>, expected: Option<Version>) 
         id: id(RESERVATION),
         units: unit_set(numbers),
         expected,
-        reason: Some("for a test".to_owned()),
+        reason: Some("hush: for a test".to_owned()),
     }
 }
 

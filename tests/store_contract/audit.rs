@@ -21,7 +21,7 @@ on_both!(
 fn trail(of: &str) -> Vec<Record> {
     let mut command = fixtures::reserve_command(0..4);
     command.id = id(of);
-    command.stamp.reason = Some("\u{fc}mlaut \"quoted\"".to_owned());
+    command.stamp.reason = Some("hush: \u{fc}mlaut \"quoted\"".to_owned());
     let (first, _) = fixtures::reserve_with(&node(8), &command);
     let second = release(&first, &release_of(manager(), 0x11, [0, 1])).unwrap();
     let vm = fixtures::vm("vm-s", Tier::Spot, "org-buyer", [0]);

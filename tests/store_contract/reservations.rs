@@ -23,7 +23,7 @@ async fn a_reservation_is_read_back_as_it_was_made(store: impl Store) {
     let mut full = command_for("res-full", 0x21, unit_set(0..64));
     full.ends = Some(now().plus_ms(1));
     full.contract_ref = Some("contract \u{fc} \"7\"".to_owned());
-    full.stamp.reason = Some("r".repeat(512));
+    full.stamp.reason = Some("hush".repeat(128));
     full.audience = (0..64).map(|n| id(&format!("org-{n}"))).collect();
     full.managers.clear();
     let made = reserve(&store, &full).await;

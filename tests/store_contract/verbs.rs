@@ -38,7 +38,7 @@ async fn a_release_puts_the_units_on_offer_and_nothing_else(store: impl Store) {
     fleet(&store).await;
     let before = present(&store).await;
     let mut command = release_of(manager(), 0x11, [1, 2]);
-    command.stamp.reason = Some("idle".to_owned());
+    command.stamp.reason = Some("hush: idle".to_owned());
     let done = landed(release(&store, &command).await);
     assert_eq!(done.version, before.version.next());
     let mut expected = before.clone();

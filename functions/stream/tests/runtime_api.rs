@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use testkit::events::{batch, failed, sequence_number};
 use testkit::fixtures::spot;
+use testkit::logs::embedded;
 use testkit::runtime_api::FunctionProcess;
 use testkit::services::{QueueServer, Refused};
 use testkit::stage::{Stage, assert_needs, assert_outlives_bad_events};
@@ -79,6 +80,47 @@ async fn it_orders_the_condemned_to_stop_and_returns_what_it_could_not_finish() 
         [1, 2, 3, 4, 5, 5],
         "every version, and the condemned VM beside the last"
     );
+}
+
+#[tokio::test]
+async fn it_says_what_followed_from_a_change_and_counts_it() {
+    let stage = Stage::set().await;
+    let records = reclaimed(&stage).await;
+    let queue = QueueServer::start().await.unwrap();
+    let mut function = function(&stage, &queue).await;
+    let reply = function.invoke(&batch(&records)).await.unwrap();
+    assert_eq!(failed(&reply), Some(vec![]));
+
+    let line = function.logged(|line| line.contains(r#""orders":1"#)).await;
+    let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+    let action = stage.reservation().await.last_action;
+    let told = [
+        "message",
+        "request_id",
+        "node_id",
+        "reservation_id",
+        "vm_ids",
+    ];
+    let told = told.map(|name| line[name].as_str().unwrap_or_default());
+    assert_eq!(
+        told,
+        ["reaction", &action.request_id, "node-1", "res-1", "spot-0"]
+    );
+    assert_eq!(line["version"], 5);
+    assert_eq!(line["records"], 2, "the reclaim and the VM it condemned");
+    assert_eq!(line["gap"], false);
+    assert!(
+        line["duration_us"].is_u64() && line["age_ms"].is_u64(),
+        "{line}"
+    );
+
+    let counted = |line: &str| embedded(line).is_some_and(|root| root.get("evictions").is_some());
+    let numbers = embedded(&function.logged(counted).await.unwrap()).unwrap();
+    assert_eq!(numbers["evictions"], 1);
+    assert_eq!(numbers["orders_sent"], 1);
+    assert!(numbers["reclaim_to_command"].is_number(), "{numbers}");
+    let ages = numbers["stream_age"].as_array().unwrap();
+    assert_eq!(ages.len(), records.len(), "of every record");
 }
 
 /// Records of an earlier build, as the service hands them over.

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use testkit::fixtures::spot;
+use testkit::logs::embedded;
 use testkit::runtime_api::FunctionProcess;
 use testkit::services::{QueueServer, Refused};
 use testkit::stage::{Stage, assert_needs};
@@ -17,6 +18,12 @@ async fn function(stage: &Stage, queue: &QueueServer) -> FunctionProcess {
         ("AWS_ENDPOINT_URL_SQS", endpoint.as_str()),
     ];
     stage.function(BINARY, &more).await
+}
+
+/// Waits for the numbers of a run that left so many due items.
+async fn numbers(function: &FunctionProcess, backlog: u64) -> Value {
+    let wanted = |line: &str| embedded(line).is_some_and(|root| root["due_backlog"] == backlog);
+    embedded(&function.logged(wanted).await.unwrap()).unwrap()
 }
 
 /// The event of a schedule, as the service hands it over.
@@ -38,12 +45,19 @@ async fn it_orders_what_no_event_has_ordered_and_goes_on_after_a_failure() {
     let swept = function.invoke(&stroke()).await.unwrap();
     assert_eq!((&swept["failed"], &swept["orders"]), (&json!(1), &json!(0)));
     assert_eq!(queue.taken(), [""; 0]);
+    let counted = numbers(&function, 1).await;
+    assert_eq!(
+        (&counted["drains_open"], &counted["stuck"]),
+        (&json!(1), &json!(0))
+    );
+    assert!(counted["due_lag"].as_f64().unwrap() > 0.0, "{counted}");
 
     // The mark was left by the first run; the order is due once it has had its time, and the
     // machine's clock is long past that of the stage.
     let swept = function.invoke(&stroke()).await.unwrap();
     let told = (&swept["items"], &swept["draining"], &swept["failed"]);
     assert_eq!(told, (&json!(1), &json!(1), &json!(0)), "{swept}");
+    assert_eq!(numbers(&function, 0).await["drains_open"], 1);
     assert_eq!(stage.vm("spot-0").await.status.as_str(), "terminating");
     assert_eq!(stage.vm("spot-1").await.status.as_str(), "running");
 }

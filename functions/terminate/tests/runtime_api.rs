@@ -4,6 +4,8 @@ use runtime::controller::verify;
 use serde_json::Value;
 use testkit::events::{batch, failed, message};
 use testkit::fixtures::{spot, unit};
+use testkit::logs::embedded;
+use testkit::runtime_api::FunctionProcess;
 use testkit::services::{ControllerServer, Script};
 use testkit::stage::{Stage, assert_needs, assert_outlives_bad_events};
 
@@ -40,6 +42,7 @@ async fn it_follows_orders_and_returns_those_that_are_not_finished() {
     assert_eq!(stage.vm("spot-0").await.status.as_str(), "terminated");
     assert_eq!(stage.vm("spot-1").await.status.as_str(), "terminating");
     assert_eq!(stage.vm("spot-2").await.status.as_str(), "running");
+    told(&function).await;
 
     assert_outlives_bad_events(&mut function).await;
 
@@ -67,6 +70,37 @@ async fn it_follows_orders_and_returns_those_that_are_not_finished() {
             &call.signature
         ));
     }
+}
+
+/// What it says of the recorded orders: a line for each, and how many came to what.
+async fn told(function: &FunctionProcess) {
+    for (vm, outcome, level) in [
+        ("spot-0", "confirmed", "INFO"),
+        ("spot-1", "not_yet", "INFO"),
+        ("spot-2", "not_condemned", "ERROR"),
+    ] {
+        let whose = format!(r#""vm_id":"{vm}""#);
+        let line = function.logged(|line| line.contains(&whose)).await.unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let told = ["message", "outcome", "level"].map(|name| line[name].as_str().unwrap());
+        assert_eq!(told, ["order", outcome, level]);
+        let [version, attempts] = ["version", "attempts"].map(|name| line[name].as_u64());
+        assert_eq!((version, attempts), (Some(6), Some(1)));
+        assert!(
+            line["duration_us"].is_u64() && line["node_id"] == "node-1",
+            "{line}"
+        );
+    }
+    for outcome in ["confirmed", "not_yet", "not_condemned", "failed"] {
+        let line = function.logged(|line| {
+            let root = embedded(line).unwrap_or_default();
+            root["outcome"] == outcome && root["terminate_attempts"] == 1
+        });
+        assert!(line.await.is_some(), "{outcome}");
+    }
+    let confirmed =
+        |line: &str| embedded(line).is_some_and(|root| root["reclaim_to_confirmed"].is_number());
+    assert!(function.logged(confirmed).await.is_some());
 }
 
 #[tokio::test]

@@ -67,6 +67,22 @@ impl Error {
     pub fn not_found() -> Self {
         Refusal::NotFound.into()
     }
+
+    /// What a log may say of it: the cause, and nothing of a state that it carries, which has
+    /// callers' words in it.
+    #[must_use]
+    pub fn for_log(&self) -> String {
+        match self {
+            Error::Throttled(internal) | Error::Unavailable(internal) | Error::Bug(internal) => {
+                internal.0.clone()
+            }
+            Error::Refused { refusal, .. } => refusal.to_string(),
+            Error::Unauthorized => "no valid key".to_owned(),
+            Error::Answered => "answered before".to_owned(),
+            Error::Forbidden(_) => "not allowed".to_owned(),
+            Error::BadRequest(_) => "not a request that can be understood".to_owned(),
+        }
+    }
 }
 
 impl From<Refusal> for Error {

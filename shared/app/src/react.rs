@@ -2,6 +2,7 @@
 //! grows. Each change is judged on its own pair of images, so repeats and any order are harmless.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use domain::audit::events;
 use domain::node::Node;
@@ -52,8 +53,10 @@ pub enum ReactError {
 }
 
 /// What a reaction did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reaction {
+    /// The VMs that were condemned or found so, and ordered to stop.
+    pub vms: Vec<VmId>,
     /// Termination orders sent.
     pub orders: usize,
     /// Audit records written now; those that were there before do not count.
@@ -72,11 +75,19 @@ pub async fn react(
     now: Timestamp,
     change: &Change,
 ) -> Result<Reaction, ReactError> {
+    let started = Instant::now();
     let mut reaction = Reaction::default();
     let Some(sentences) = sentences(change) else {
         return Ok(reaction);
     };
-    reaction.orders = execute(store, orders, &sentences).await?;
+    let sent = execute(store, orders, &sentences).await?;
+    let elapsed_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+    for condemned_at in sent.condemned_at {
+        let sent_at = now.plus_ms(elapsed_ms);
+        metrics::RECLAIM_TO_COMMAND.observe_ms(sent_at.ms_since(condemned_at));
+    }
+    reaction.vms = sent.vms;
+    reaction.orders = reaction.vms.len();
     if let Change::Reservation { old, new } = change {
         let recorded = record(store, now, events(old.as_deref(), new)).await?;
         reaction.records = recorded.records;
@@ -160,29 +171,45 @@ pub fn status_reason(reservation: Option<&ReservationId>) -> String {
     }
 }
 
+/// What was sent.
+#[derive(Default)]
+struct Sent {
+    vms: Vec<VmId>,
+    /// When those were condemned that a reservation's change condemned, and this very one.
+    condemned_at: Vec<Timestamp>,
+}
+
 /// Marks each VM as terminating and sends its order. A VM that is gone already, or that nobody
 /// knows, gets none.
 async fn execute(
     store: &impl CondemnVm,
     orders: &impl SendOrders,
     sentences: &Sentences,
-) -> Result<usize, ReactError> {
+) -> Result<Sent, ReactError> {
+    let mut sent = Sent::default();
     let mut due = Vec::new();
     for (id, sentence) in &sentences.each {
         let reason = status_reason(sentence.reservation.as_ref());
         match store.condemn(id, sentence, &reason).await? {
             None => tracing::warn!(vm_id = %id, "a slot names a VM that does not exist"),
             Some(vm) if vm.status == VmStatus::Terminated => {}
-            Some(_) => due.push(TerminationOrder {
-                vm: id.clone(),
-                node: sentences.node.clone(),
-                reservation: sentence.reservation.clone(),
-                version: sentence.version,
-            }),
+            Some(vm) => {
+                if sentence.reservation.is_some() && vm.sentence.as_ref() == Some(sentence) {
+                    sent.condemned_at.push(sentence.at);
+                }
+                sent.vms.push(id.clone());
+                due.push(TerminationOrder {
+                    vm: id.clone(),
+                    node: sentences.node.clone(),
+                    reservation: sentence.reservation.clone(),
+                    version: sentence.version,
+                });
+            }
         }
     }
     if !due.is_empty() {
         orders.send_orders(&due).await?;
+        metrics::ORDERS_SENT.add(u64::try_from(due.len()).unwrap_or(u64::MAX), []);
     }
-    Ok(due.len())
+    Ok(sent)
 }

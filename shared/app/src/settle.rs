@@ -256,6 +256,7 @@ async fn confirm_gone(store: &impl SettleStore, id: &VmId, stamp: &Stamp) -> Res
             stamp: stamp.clone(),
         };
         if store.settle(&change).await? == Commit::Done {
+            timed(&change.vm);
             return Ok(change.vm);
         }
     }
@@ -302,6 +303,15 @@ pub(crate) async fn mark_stuck(
         }
     }
     Err(lost(id))
+}
+
+/// How long it took to get a VM off that a reservation had condemned. One that its machine has
+/// stopped before anybody marked it has no sentence, and is left out.
+fn timed(vm: &Vm) {
+    let sentence = vm.sentence.as_ref();
+    if let Some(sentence) = sentence.filter(|sentence| sentence.reservation.is_some()) {
+        metrics::RECLAIM_TO_CONFIRMED.observe_ms(vm.updated_at.ms_since(sentence.at));
+    }
 }
 
 async fn view_of(store: &impl SettleStore, vm: &Vm) -> Result<NodeView, Error> {

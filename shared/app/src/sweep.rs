@@ -69,6 +69,8 @@ pub struct Swept {
     pub gaps: usize,
     /// Items that could not be finished. They are still due.
     pub failed: usize,
+    /// Items found due that were not taken on; one more than the bound is looked for, no further.
+    pub left: usize,
     /// Whether more was due than the run could take on.
     pub behind: bool,
     /// How long the longest due item had been due when the run began, in milliseconds.
@@ -95,6 +97,15 @@ impl Swept {
 enum Trouble {
     UseCase(Error),
     Reaction(ReactError),
+}
+
+impl Trouble {
+    fn for_log(&self) -> String {
+        match self {
+            Trouble::UseCase(error) => error.for_log(),
+            Trouble::Reaction(error) => error.to_string(),
+        }
+    }
 }
 
 impl From<Error> for Trouble {
@@ -153,6 +164,7 @@ pub async fn sweep(
             .map_or(0, |first| began.unix_ms() - first.at.unix_ms()),
         ..Swept::default()
     };
+    let found = due.len();
     due.truncate(rules.items_max);
     let mut nodes: BTreeMap<NodeId, Vec<Due>> = BTreeMap::new();
     for due in due {
@@ -172,6 +184,7 @@ pub async fn sweep(
     while let Some(of_node) = each.next().await {
         swept.add(&of_node);
     }
+    swept.left = found.saturating_sub(swept.items);
     Ok(swept)
 }
 
@@ -216,7 +229,12 @@ where
             };
             if let Err(cause) = done {
                 swept.failed += 1;
-                tracing::error!(?subject, ?cause, "due item not finished");
+                let (node_id, reservation_id) = match &subject {
+                    Subject::Node(node) => (node, None),
+                    Subject::Reservation(node, id) => (node, Some(id.as_str())),
+                };
+                let cause = cause.for_log();
+                tracing::error!(%node_id, reservation_id, cause, "due item not finished");
             }
         }
         swept
@@ -371,6 +389,7 @@ where
         if !orders.is_empty() {
             self.orders.send_orders(&orders).await?;
             swept.orders += orders.len();
+            metrics::ORDERS_SENT.add(u64::try_from(orders.len()).unwrap_or(u64::MAX), []);
         }
         for id in &overdue {
             tracing::error!(vm_id = %id, "VM stuck: its stop is overdue");

@@ -39,13 +39,20 @@ pub(crate) async fn record(
     for event in records {
         let sealed = event.seal(&prev_hash);
         match store.put_record(&sealed).await? {
-            Recorded::Written => added.records += 1,
+            Recorded::Written => {
+                added.records += 1;
+                let event = &sealed.event;
+                if event.event == EventType::VmCondemned && event.beside.is_some() {
+                    metrics::EVICTIONS.increment();
+                }
+            }
             Recorded::Same => {}
             Recorded::Different => {
                 let event = sealed.event;
                 if told_as_lost(store, &event).await? {
                     return Ok(added);
                 }
+                metrics::AUDIT_TAMPERED.increment();
                 return Err(ReactError::Tampered(event.reservation.clone(), event.id()));
             }
         }
@@ -88,6 +95,7 @@ async fn predecessor(
         // Another consumer filled the place in the meantime: look again.
         return Err(waiting());
     }
+    metrics::AUDIT_GAPS.increment();
     tracing::error!(reservation_id = %first.reservation, version = due.get(), "audit gap");
     added.gap = true;
     Ok(Some(sealed.hash))
@@ -146,6 +154,7 @@ pub(crate) async fn close_tail(
     if store.put_record(&lost.seal(&hash)).await? == Recorded::Different {
         return Ok(Tail::Complete);
     }
+    metrics::AUDIT_GAPS.increment();
     let version = reservation.version.get();
     tracing::error!(reservation_id = %reservation.id, version, "audit gap");
     Ok(Tail::Gap)

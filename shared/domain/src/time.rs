@@ -38,6 +38,12 @@ impl Timestamp {
         Self::from_unix_ms(self.unix_ms.saturating_add(ms))
     }
 
+    /// Milliseconds from `earlier` to this instant; below 0 if that is the later one.
+    #[must_use]
+    pub fn ms_since(self, earlier: Timestamp) -> i64 {
+        self.unix_ms.saturating_sub(earlier.unix_ms)
+    }
+
     /// Reads RFC 3339 with any offset; digits below the millisecond are cut.
     ///
     /// # Errors

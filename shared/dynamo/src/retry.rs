@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use app::StoreError;
 use app::ports::StoreResult;
+use aws_sdk_dynamodb::config::interceptors::BeforeTransmitInterceptorContextRef;
+use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_dynamodb::error::BoxError;
+use aws_smithy_runtime_api::client::retries::RequestAttempts;
 
 /// Most tries of one call.
 const TRIES_MAX: u32 = 4;
@@ -42,12 +46,19 @@ where
     let tries = async {
         let mut tried = 1;
         loop {
-            match attempt().await {
+            let error = match attempt().await {
                 Ok(value) => return Ok(value),
                 Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Again(error)) if tried >= TRIES_MAX => return Err(error),
-                Err(Trouble::Again(_)) => tokio::time::sleep(pause(tried)).await,
+                Err(Trouble::Again(error)) => error,
+            };
+            if error == StoreError::Conflict {
+                metrics::STORE_CONFLICTS.increment();
             }
+            if tried >= TRIES_MAX {
+                return Err(error);
+            }
+            metrics::STORE_RETRIES.increment();
+            tokio::time::sleep(pause(tried)).await;
             tried += 1;
         }
     };
@@ -67,9 +78,33 @@ fn pause(tried: u32) -> Duration {
     Duration::from_millis(PAUSE_MS_MIN + fresh() % (bound - PAUSE_MS_MIN + 1))
 }
 
+/// Counts the SDK's own further tries, which nobody else sees.
+#[derive(Debug)]
+pub(crate) struct CountRetries;
+
+impl Intercept for CountRetries {
+    fn name(&self) -> &'static str {
+        "CountRetries"
+    }
+
+    fn read_before_attempt(
+        &self,
+        _: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        settings: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let tries = settings.load::<RequestAttempts>();
+        if tries.is_some_and(|tries| tries.attempts() > 1) {
+            metrics::STORE_RETRIES.increment();
+        }
+        Ok(())
+    }
+}
+
 /// The pause after a race that was lost: whoever lost it reads again and writes again, and is not
 /// to meet the same others at once.
 pub(crate) async fn stand_aside() {
+    metrics::RACES_LOST.increment();
     tokio::time::sleep(pause(1)).await;
 }
 

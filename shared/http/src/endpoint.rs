@@ -9,7 +9,7 @@ use app::auth::{KeyCache, Principal, authenticate};
 use app::idempotency::{Answer as Kept, Known, Repeatable, known};
 use app::ports::{Clock, Ids, LoadKey, Once};
 use app::{Context, Error};
-use domain::Refusal;
+use domain::{Caller, Refusal};
 use futures_util::future::BoxFuture;
 use lambda_http::http::{HeaderMap, Response};
 use lambda_http::request::LambdaRequest;
@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cursor::CursorKey;
+use crate::log::Line;
 use crate::problem::{Answer, Problem};
 use crate::request::{
     Call, check_body, check_conditions, check_query, fingerprint, header, idempotency_key,
@@ -169,7 +170,6 @@ impl HttpFunction {
 
 /// What is logged of a call, once, at its end.
 struct Outcome {
-    operation: Option<String>,
     response: Response<Body>,
     code: &'static str,
 }
@@ -190,35 +190,48 @@ where
     let started = std::time::Instant::now();
     let request_id = service.ids.uuid();
     let now = service.clock.now();
+    let mut seen = Seen::default();
     let outcome = match find(request.method().as_str(), request.uri().path()) {
-        Found::NoPath => failed(None, &request_id, &Error::not_found(), now),
-        Found::WrongMethod(allowed) => {
-            refused(None, &request_id, Answer::wrong_method(&allowed), None)
-        }
+        Found::NoPath => failed(&request_id, &Error::not_found(), now),
+        Found::WrongMethod(allowed) => refused(&request_id, Answer::wrong_method(&allowed), None),
         Found::Route(route, _) if route.function != name => {
-            failed(Some(route), &request_id, &Error::not_found(), now)
+            seen.route = Some(route);
+            failed(&request_id, &Error::not_found(), now)
         }
         Found::Route(route, path) => {
-            match admit(&service, &request, route, path, &request_id).await {
-                Err(Rejected::Answer(answer)) => refused(Some(route), &request_id, answer, None),
-                Err(Rejected::Error(error)) => failed(Some(route), &request_id, &error, now),
+            seen.route = Some(route);
+            seen.path.clone_from(&path);
+            match admit(&service, &request, route, path, &request_id, &mut seen).await {
+                Err(Rejected::Answer(answer)) => refused(&request_id, answer, None),
+                Err(Rejected::Error(error)) => failed(&request_id, &error, now),
                 Ok(call) => match handled(&service, handle, call).await {
-                    Ok(reply) => succeeded(route, &request_id, reply),
-                    Err(error) => failed(Some(route), &request_id, &error, service.clock.now()),
+                    Ok(reply) => succeeded(&request_id, reply),
+                    Err(error) => failed(&request_id, &error, service.clock.now()),
                 },
             }
         }
     };
-    tracing::info!(
-        request_id,
-        function = name.as_str(),
-        operation = outcome.operation.as_deref().unwrap_or("none"),
-        status = outcome.response.status().as_u16(),
-        code = outcome.code,
-        duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
-        "call"
-    );
+    let line = Line {
+        request_id: &request_id,
+        function: name,
+        route: seen.route,
+        method: request.method().as_str(),
+        path: &seen.path,
+        caller: seen.caller.as_ref(),
+        status: outcome.response.status().as_u16(),
+        code: outcome.code,
+        elapsed: started.elapsed(),
+    };
+    line.write();
     outcome.response
+}
+
+/// What is found out about a call on its way, however far it gets.
+#[derive(Default)]
+struct Seen {
+    route: Option<&'static Route>,
+    path: Vec<(&'static str, String)>,
+    caller: Option<Caller>,
 }
 
 /// Handles a call; one that may come again and has been answered before is answered the same way,
@@ -290,10 +303,12 @@ async fn admit<S: LoadKey, C: Clock, I>(
     route: &'static Route,
     path: Vec<(&'static str, String)>,
     request_id: &str,
+    seen: &mut Seen,
 ) -> Result<Call, Rejected> {
     let authorization = single(request.headers(), "authorization");
     let now = service.clock.now();
     let principal = authenticate(&service.keys, authorization, now).await?;
+    seen.caller = Some(principal.caller.clone());
     permit(route, &path, &principal)?;
     let query = query(request)?;
     check_query(route, &query)?;
@@ -360,24 +375,18 @@ fn query(request: &Request) -> Result<BTreeMap<String, String>, Error> {
     Ok(out)
 }
 
-fn succeeded(route: &Route, request_id: &str, reply: Reply) -> Outcome {
+fn succeeded(request_id: &str, reply: Reply) -> Outcome {
     let mut headers = Vec::new();
     if let Some(version) = reply.version {
         headers.push(("etag", format!("\"{version}\"")));
     }
     Outcome {
-        operation: Some(format!("{:?}", route.operation)),
         response: response(200, request_id, &headers, &reply.body),
         code: "ok",
     }
 }
 
-fn failed(
-    route: Option<&Route>,
-    request_id: &str,
-    error: &Error,
-    now: domain::Timestamp,
-) -> Outcome {
+fn failed(request_id: &str, error: &Error, now: domain::Timestamp) -> Outcome {
     match error {
         Error::Throttled(internal) | Error::Unavailable(internal) => {
             tracing::warn!(request_id, cause = internal.0, "call not served");
@@ -406,15 +415,10 @@ fn failed(
             .headers
             .push(("etag", format!("\"{}\"", image.version)));
     }
-    refused(route, request_id, answer, current)
+    refused(request_id, answer, current)
 }
 
-fn refused(
-    route: Option<&Route>,
-    request_id: &str,
-    answer: Answer,
-    current: Option<ReservationView>,
-) -> Outcome {
+fn refused(request_id: &str, answer: Answer, current: Option<ReservationView>) -> Outcome {
     let Answer {
         status,
         code,
@@ -428,7 +432,6 @@ fn refused(
         current,
     };
     Outcome {
-        operation: route.map(|route| format!("{:?}", route.operation)),
         response: response(status, request_id, &headers, &problem),
         code,
     }

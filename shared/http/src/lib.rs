@@ -4,6 +4,8 @@ pub mod cursor;
 pub mod endpoint;
 mod event;
 pub mod handlers;
+mod log;
+mod operation;
 pub mod problem;
 pub mod request;
 pub mod routes;

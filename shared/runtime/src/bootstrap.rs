@@ -70,7 +70,11 @@ pub async fn serve_http(function: HttpFunction) -> Result<(), Error> {
 pub async fn serve(function: Function) -> Result<(), Error> {
     let handler = service_fn(move |event: LambdaEvent<Value>| {
         let function = function.clone();
-        async move { function.invoke(event.payload).await }
+        async move {
+            let reply = function.invoke(event.payload).await;
+            crate::telemetry::flush();
+            reply
+        }
     });
     lambda_runtime::run(handler).await
 }

@@ -1,6 +1,7 @@
 //! The sweep function: run by the clock, it looks after everything that is due.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use app::ports::{Clock, Ids, SendOrders};
 use app::sweep::{Rules, SweepStore, Swept, sweep};
@@ -36,12 +37,14 @@ async fn handle(
     ids: &impl Ids,
     rules: &Rules,
 ) -> Result<Value, FunctionError> {
+    let started = Instant::now();
     let swept = sweep(store, orders, clock, ids, rules).await;
     let swept = swept.map_err(|error| FunctionError {
         kind: "Sweep",
-        message: format!("what is due cannot be found: {error:?}"),
+        message: format!("what is due cannot be found: {}", error.for_log()),
     })?;
-    tell(&swept);
+    count(&swept);
+    tell(&swept, started);
     Ok(json!({
         "items": swept.items,
         "activated": swept.activated,
@@ -57,8 +60,17 @@ async fn handle(
     }))
 }
 
+/// What a run found is what there is until the next one.
+fn count(swept: &Swept) {
+    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    metrics::DRAINS_OPEN.set(number(swept.draining));
+    metrics::STUCK.set(number(swept.stuck));
+    metrics::DUE_LAG.set_ms(swept.lag_ms);
+    metrics::DUE_BACKLOG.set(number(swept.left.saturating_add(swept.failed)));
+}
+
 /// One line for a run that found something.
-fn tell(swept: &Swept) {
+fn tell(swept: &Swept, started: Instant) {
     if swept.items == 0 {
         tracing::debug!("nothing due");
         return;
@@ -75,6 +87,7 @@ fn tell(swept: &Swept) {
         failed = swept.failed,
         behind = swept.behind,
         lag_ms = swept.lag_ms,
+        duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         "sweep"
     );
     if swept.behind {

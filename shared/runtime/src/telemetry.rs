@@ -1,18 +1,41 @@
-//! Logs: one JSON line for each event, readable alone, with named fields.
+//! What a function's process says on its standard output, which is where Lambda takes it from: one
+//! JSON line for each event, readable alone, with named fields, and its numbers as lines of
+//! CloudWatch's embedded metric format.
 
+use std::io::Write as _;
+
+use app::ports::Clock as _;
 use tracing_subscriber::EnvFilter;
 
-/// Sends log lines to standard output as JSON, which is where Lambda takes them from. `RUST_LOG`
-/// sets the level; `info` without it. Calling it again changes nothing.
+use crate::clock::SystemClock;
+
+/// Starts both. `RUST_LOG` sets the level of the log; `info` without it. Calling it again changes
+/// nothing.
 pub fn init() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let format = tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
-        .with_target(false);
+        .with_target(false)
+        .log_internal_errors(false);
     // A second subscriber is refused; the first one stays.
     let _ = format
-        .with_current_span(false)
+        // The runtime's span of the event: its ids lead to the service's own lines about it.
+        .with_current_span(true)
+        .with_span_list(false)
         .with_env_filter(filter)
         .try_init();
+    metrics::embed();
+}
+
+/// Writes what was counted since the last call. To be called at the end of each event, before its
+/// reply: afterwards the service may stop the process for as long as it likes.
+pub fn flush() {
+    let lines = metrics::take_embedded(SystemClock.now().unix_ms());
+    if !lines.is_empty() {
+        // Whole lines at once, so that none is torn by a line of the log. If nobody reads them,
+        // nothing is left to do.
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
+    }
 }

@@ -48,6 +48,7 @@ impl Engine {
     }
 
     async fn serve(database: Database) -> Self {
+        crate::logs::collect();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.unwrap_or_else(|error| unreachable!("no port: {error}"));
         let address = listener.local_addr();

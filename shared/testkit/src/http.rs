@@ -34,6 +34,7 @@ impl<S: Store + Clone + 'static> Platform<S> {
     /// The functions over `store`, with fresh ids out of `seed`.
     #[must_use]
     pub fn new(store: S, clock: TestClock, seed: u64) -> Self {
+        crate::logs::collect();
         let cursors = CursorKey::new(b"the secret of the tests' cursors")
             .unwrap_or_else(|error| unreachable!("{error}"));
         let ids = SeededIds::new(seed);

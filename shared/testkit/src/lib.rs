@@ -10,6 +10,7 @@ pub mod events;
 pub mod fixtures;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod logs;
 pub mod memory;
 pub mod random;
 #[cfg(feature = "runtime-api")]

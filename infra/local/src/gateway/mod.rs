@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use app::ports::{Clock as _, Ids as _};
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use http_api::FunctionName;
 use runtime::{Function, SystemClock, SystemIds};
 use serde_json::Value;
@@ -31,6 +32,10 @@ const BODY_MAX: Duration = Duration::from_secs(10);
 const FUNCTION_MAX: Duration = Duration::from_secs(30);
 /// Longest time that open connections may hold up a stop.
 const STOP_MAX: Duration = Duration::from_secs(3);
+
+/// Where the numbers of this process are, for callers on this machine alone. Everyone else is told
+/// what is told of any path that does not exist.
+const METRICS: &str = "/metrics";
 
 /// The functions behind the gateway, by their names.
 pub type Functions = BTreeMap<FunctionName, Function>;
@@ -75,40 +80,52 @@ async fn answer(
     request: Request,
 ) -> Response {
     let started = Instant::now();
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let target = event::target(method.as_str(), &path);
-    let response = invoke(&functions, &target, peer, request).await;
-    log(&method, &path, &target, response.status(), started);
-    response
-}
-
-/// One line for each request. What only reads is for those who look closer: agents poll all the
-/// time.
-fn log(method: &Method, path: &str, target: &Target, status: StatusCode, started: Instant) {
-    let (status, ms) = (status.as_u16(), started.elapsed().as_millis());
-    let function = target.function.as_str();
-    if method == Method::GET && status < 500 {
-        tracing::debug!(function, ms, "{method} {path} -> {status}");
-    } else {
-        tracing::info!(function, ms, "{method} {path} -> {status}");
+    let (method, path) = (request.method(), request.uri().path());
+    if method == Method::GET && path == METRICS && peer.ip().to_canonical().is_loopback() {
+        return numbers();
+    }
+    let target = event::target(method.as_str(), path);
+    match invoke(&functions, &target, peer, request).await {
+        Ok(response) => response,
+        Err((status, message)) => {
+            // Functions tell of every other call. The path is left out: it is a caller's words.
+            let route = target.route_key;
+            let duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+            tracing::info!(
+                route,
+                status = status.as_u16(),
+                duration_us,
+                "answered by the gateway itself"
+            );
+            reply::own(status, message)
+        }
     }
 }
 
+/// The numbers of this process, for Prometheus.
+fn numbers() -> Response {
+    let mut response = Response::new(Body::from(metrics::prometheus()));
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert("content-type", kind);
+    response
+}
+
+/// Asks the function; where there is no answer of its own, what the gateway says.
 async fn invoke(
     functions: &Functions,
     target: &Target,
     peer: SocketAddr,
     request: Request,
-) -> Response {
-    let failed = || reply::own(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
+) -> Result<Response, (StatusCode, &'static str)> {
+    const FAILED: (StatusCode, &str) = (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
     let (parts, body) = request.into_parts();
     let read = axum::body::to_bytes(body, BODY_BYTES_MAX);
     let body = match tokio::time::timeout(BODY_MAX, read).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => {
-            return reply::own(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large"));
         }
-        Err(_) => return reply::own(StatusCode::REQUEST_TIMEOUT, "Request Timeout"),
+        Err(_) => return Err((StatusCode::REQUEST_TIMEOUT, "Request Timeout")),
     };
     let arrival = Arrival {
         peer,
@@ -116,15 +133,15 @@ async fn invoke(
         request_id: SystemIds.uuid(),
     };
     let Ok(event) = event::event(&parts, &body, target, &arrival) else {
-        return reply::own(StatusCode::BAD_REQUEST, "Bad Request");
+        return Err((StatusCode::BAD_REQUEST, "Bad Request"));
     };
     let Some(function) = functions.get(&target.function) else {
-        return reply::own(StatusCode::NOT_FOUND, "Not Found");
+        return Err((StatusCode::NOT_FOUND, "Not Found"));
     };
     match tokio::time::timeout(FUNCTION_MAX, finished(function, event)).await {
-        Err(_) => reply::own(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable"),
-        Ok(None) => failed(),
-        Ok(Some(reply)) => reply::response(&reply).unwrap_or_else(failed),
+        Err(_) => Err((StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable")),
+        Ok(None) => Err(FAILED),
+        Ok(Some(reply)) => reply::response(&reply).ok_or(FAILED),
     }
 }
 

@@ -9,7 +9,9 @@
 mod crash;
 mod damage;
 mod demo;
+mod metrics;
 mod processes;
 mod refusals;
+mod secrecy;
 mod serve;
 mod support;

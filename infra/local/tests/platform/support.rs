@@ -1,6 +1,7 @@
 //! A platform in a process of its own, and callers of it.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -24,9 +25,22 @@ pub(crate) fn relet() -> Command {
     command
 }
 
+/// The same with its log kept, in full, where logs are.
+fn logged() -> Command {
+    let mut command = relet();
+    if let Some(file) = testkit::logs::file("relet").unwrap() {
+        command.env("RUST_LOG", "info").stderr(file);
+    }
+    command
+}
+
 /// Runs the command to its end.
 pub(crate) fn run(args: &[&str], folder: &Path) -> Output {
-    relet().args(args).current_dir(folder).output().unwrap()
+    let output = relet().args(args).current_dir(folder).output().unwrap();
+    if let Some(mut file) = testkit::logs::file("relet-run").unwrap() {
+        file.write_all(&output.stderr).unwrap();
+    }
+    output
 }
 
 #[derive(Debug, Deserialize)]
@@ -47,7 +61,7 @@ pub(crate) struct Platform {
 impl Platform {
     /// Starts one in this folder, without waiting for it to be ready.
     pub(crate) fn spawn(folder: &Path, args: &[&str]) -> Self {
-        Self::spawn_as(relet(), folder, args)
+        Self::spawn_as(logged(), folder, args)
     }
 
     /// The same by this command.

@@ -24,7 +24,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::Region;
 
 use crate::keys::Key;
-use crate::retry::TOTAL_MAX;
+use crate::retry::{CountRetries, TOTAL_MAX};
 
 /// Tries of one request by the SDK, for throttling, time-outs and faults of the store.
 const SDK_TRIES_MAX: u32 = 3;
@@ -56,11 +56,12 @@ pub struct DynamoStore {
 }
 
 impl DynamoStore {
-    /// A store over this table.
+    /// A store over this table, by this client's settings.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
+        let settings = client.config().to_builder().interceptor(CountRetries);
         Self {
-            client,
+            client: Client::from_conf(settings.build()),
             table: table.into(),
         }
     }

@@ -26,7 +26,11 @@ impl PlaceVm for DynamoStore {
             Transacted::Done => Ok(Commit::Done),
             Transacted::Refused(items) => {
                 let items: Vec<Option<&Item>> = items.iter().map(Option::as_ref).collect();
-                landed(custodian, &items, &stamp.write)
+                let landed = landed(custodian, &items, &stamp.write)?;
+                if landed == Commit::Lost {
+                    metrics::RACES_LOST.increment();
+                }
+                Ok(landed)
             }
         }
     }

@@ -42,12 +42,13 @@ fn keep<'a, T>(
     Some(Keep { call, answer })
 }
 
-/// What a caller is told of a reservation, as it counts at `now`.
+/// What a caller is told of a reservation, as it counts at `now`, or at its last change if that is
+/// later: a call reads the clock before it writes.
 fn reservation_answer(
     now: Timestamp,
 ) -> impl Fn(&Reservation) -> Result<Answer, Error> + Send + Sync {
     move |reservation| {
-        let view = ReservationView::of(reservation, now);
+        let view = ReservationView::of(reservation, now.max(reservation.updated_at));
         Ok(Reply::new(view)?.versioned(reservation.version).answer())
     }
 }

@@ -95,19 +95,19 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
     match operation {
         Operation::ReleaseUnits => post(
             &format!("{of_reservation}/release"),
-            json!({ "unitIds": ["u03"], "reason": "idle" }),
+            json!({ "unitIds": ["u03"], "reason": "hush: idle" }),
         ),
         Operation::ReclaimUnits => post(
             &format!("{of_reservation}/reclaim"),
-            json!({ "unitIds": ["u00"], "reason": "needed" }),
+            json!({ "unitIds": ["u00"], "reason": "hush: needed" }),
         ),
         Operation::EndReservation => post(
             &format!("{of_reservation}/end"),
-            json!({ "reason": "over" }),
+            json!({ "reason": "hush: over" }),
         ),
         Operation::ReaffirmReservation => post(
             &format!("{of_reservation}/reaffirm"),
-            json!({ "reason": "looked at" }),
+            json!({ "reason": "hush: looked at" }),
         ),
         Operation::CreateReservation => {
             post(&format!("{of_node}/reservations"), reservation_body("u06"))
@@ -214,7 +214,7 @@ impl<S: Store + Clone + 'static> Builder<'_, S> {
         body["reservedUnitIds"] = json!(["u00", "u01", "u02", "u03"]);
         body["endsAt"] = json!(now().plus_ms(TERM_MS).to_string());
         body["contractRef"] = json!("contract-7");
-        body["reason"] = json!("tenant of the year");
+        body["reason"] = json!("hush: tenant of the year");
         let path = format!("/v1/nodes/{NODE}/reservations");
         let request = HttpEvent::new("POST", &path).json(&body);
         let reservation = self.done(&owner(), request).await.field("id");

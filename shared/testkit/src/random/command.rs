@@ -46,7 +46,7 @@ pub fn stamp(rng: &mut Rng, now: Timestamp) -> Stamp {
         write,
         reason: rng
             .chance(30)
-            .then(|| "a \"reason\", mit Umlaut: ü".to_owned()),
+            .then(|| "hush: a \"reason\", mit Umlaut: ü".to_owned()),
         now,
     }
 }

@@ -68,7 +68,7 @@ pub fn reservation(rng: &mut Rng, now: Timestamp) -> Reservation {
         status,
         topology_gen: 1,
         contract_ref: rng.chance(30).then(|| "contract 7".to_owned()),
-        reason: rng.chance(30).then(|| "made for a test".to_owned()),
+        reason: rng.chance(30).then(|| "hush: made for a test".to_owned()),
         created_at: now.plus_ms(-2 * HOUR_MS),
         updated_at: now.plus_ms(-1),
         slots,

@@ -1,6 +1,8 @@
 //! A function binary as a process of its own.
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -13,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::{FUNCTION_NAME, Failure, INVOKE_MS_MAX, RuntimeApi};
 use crate::doubles::lock;
+use crate::logs;
 
 /// Most lines of log that are kept.
 const LOG_LINES_MAX: usize = 2_000;
@@ -53,12 +56,13 @@ impl FunctionProcess {
             .kill_on_drop(true)
             .spawn()?;
         let logs = Arc::default();
+        let name = binary.file_name().unwrap_or_default().to_string_lossy();
         let mut readers = Vec::new();
         if let Some(out) = child.stdout.take() {
-            readers.push(keep_lines(out, Arc::clone(&logs)));
+            readers.push(keep_lines(out, Arc::clone(&logs), logs::file(&name)?));
         }
         if let Some(err) = child.stderr.take() {
-            readers.push(keep_lines(err, Arc::clone(&logs)));
+            readers.push(keep_lines(err, Arc::clone(&logs), logs::file(&name)?));
         }
         Ok(Self {
             api,
@@ -113,6 +117,20 @@ impl FunctionProcess {
         )))
     }
 
+    /// Waits until it has written a line that is `wanted`, at most [`INVOKE_MS_MAX`]; the line.
+    pub async fn logged(&self, wanted: impl Fn(&str) -> bool) -> Option<String> {
+        let look = async {
+            loop {
+                if let Some(line) = self.logs().into_iter().find(|line| wanted(line)) {
+                    return line;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let wait = Duration::from_millis(INVOKE_MS_MAX);
+        tokio::time::timeout(wait, look).await.ok()
+    }
+
     /// What it has written to its outputs, line by line, the last lines if there were very many.
     #[must_use]
     pub fn logs(&self) -> Vec<String> {
@@ -141,10 +159,14 @@ fn service_env(api: &RuntimeApi) -> [(&'static str, String); 11] {
 fn keep_lines(
     from: impl AsyncRead + Unpin + Send + 'static,
     logs: Arc<Mutex<VecDeque<String>>>,
+    mut file: Option<File>,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut lines = BufReader::new(from).lines();
         while let Ok(Some(line)) = lines.next_line().await {
+            if let Some(Err(error)) = file.as_mut().map(|file| writeln!(file, "{line}")) {
+                unreachable!("a line of log is not kept: {error}");
+            }
             let mut logs = lock(&logs);
             if logs.len() >= LOG_LINES_MAX {
                 logs.pop_front();
