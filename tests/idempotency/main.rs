@@ -1,11 +1,5 @@
 //! Calls that may come again: one effect and one answer for each `Idempotency-Key`, whatever
 //! happens in between.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 mod crashes;
 mod repeats;
 

@@ -17,9 +17,9 @@ pub const KEY_CHARS_MAX: usize = 255;
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// Takes 1 to [`KEY_CHARS_MAX`] characters of `A-Z a-z 0-9 . _ : - + / =`, which UUIDs and base64
-    /// are made of; `None` for anything else. Gateways put other characters in the place of those
-    /// that a header cannot have, so that two keys would become one.
+    /// Takes 1 to [`KEY_CHARS_MAX`] characters of `A-Z a-z 0-9 . _ : - + / =`, which UUIDs and
+    /// base64 are made of; `None` for anything else. Gateways put other characters in the place of
+    /// those that a header cannot have, so that two keys would become one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let legal = |b: u8| b.is_ascii_alphanumeric() || b"._:-+/=".contains(&b);

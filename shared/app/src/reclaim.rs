@@ -51,12 +51,12 @@ pub async fn reclaim(
     }
 }
 
-/// As [`reclaim`], with its answer kept for calls that come again: the decision is made on an image,
-/// and the effect and the answer are written together if that image still stands.
+/// As [`reclaim`], with its answer kept for calls that come again: the decision is made on an
+/// image, and the effect and the answer are written together if that image still stands.
 ///
 /// # Errors
-/// As [`reclaim`]; [`Error::Answered`] if the call has been answered before; [`Error::Throttled`] if
-/// other writers win every race.
+/// As [`reclaim`]; [`Error::Answered`] if the call has been answered before; [`Error::Throttled`]
+/// if other writers win every race.
 pub async fn reclaim_once(
     store: &(impl TermStore + Once),
     clock: &impl Clock,

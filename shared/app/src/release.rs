@@ -53,12 +53,12 @@ pub async fn release(
     }
 }
 
-/// As [`release`], with its answer kept for calls that come again: the decision is made on an image,
-/// and the effect and the answer are written together if that image still stands.
+/// As [`release`], with its answer kept for calls that come again: the decision is made on an
+/// image, and the effect and the answer are written together if that image still stands.
 ///
 /// # Errors
-/// As [`release`]; [`Error::Answered`] if the call has been answered before; [`Error::Throttled`] if
-/// other writers win every race.
+/// As [`release`]; [`Error::Answered`] if the call has been answered before; [`Error::Throttled`]
+/// if other writers win every race.
 pub async fn release_once(
     store: &(impl TermStore + Once),
     clock: &impl Clock,

@@ -47,18 +47,22 @@ impl ListVms for MemoryStore {
 
 /// A custodian as stored, or as it will be.
 enum Holder {
-    Pool(Node),
+    Pool(Box<Node>),
     Reservation(Box<Reservation>),
 }
 
 impl Holder {
+    fn pool(node: Node) -> Self {
+        Holder::Pool(Box::new(node))
+    }
+
     fn reservation(reservation: Reservation) -> Self {
         Holder::Reservation(Box::new(reservation))
     }
 
     fn of(world: &World, vm: &Vm, custodian: &Custodian) -> Option<Self> {
         match custodian {
-            Custodian::Pool => world.nodes.get(&vm.node).cloned().map(Holder::Pool),
+            Custodian::Pool => world.nodes.get(&vm.node).cloned().map(Holder::pool),
             Custodian::Reservation(id) => {
                 let found = world.reservation(&vm.node, id);
                 found.cloned().map(Holder::reservation)
@@ -83,7 +87,7 @@ impl Holder {
 
     fn place(&self, vm: &Vm, stamp: &Stamp) -> Option<Self> {
         match self {
-            Holder::Pool(node) => node.place(vm, stamp).ok().map(Holder::Pool),
+            Holder::Pool(node) => node.place(vm, stamp).ok().map(Holder::pool),
             Holder::Reservation(reservation) => {
                 let next = place::place(reservation, vm, stamp);
                 next.ok().map(Holder::reservation)
@@ -93,9 +97,9 @@ impl Holder {
 
     fn settle(&self, kind: SettleKind, vm: &VmId, stamp: &Stamp) -> Option<Self> {
         match (self, kind) {
-            (Holder::Pool(n), SettleKind::Stop) => n.stop(vm, stamp).map(Holder::Pool),
-            (Holder::Pool(n), SettleKind::Confirm) => n.vacate(vm, stamp).map(Holder::Pool),
-            (Holder::Pool(n), SettleKind::Stuck) => Some(Holder::Pool(n.changed(stamp))),
+            (Holder::Pool(n), SettleKind::Stop) => n.stop(vm, stamp).map(Holder::pool),
+            (Holder::Pool(n), SettleKind::Confirm) => n.vacate(vm, stamp).map(Holder::pool),
+            (Holder::Pool(n), SettleKind::Stuck) => Some(Holder::pool(n.changed(stamp))),
             (Holder::Reservation(r), SettleKind::Stuck) => {
                 place::mark_stuck(r, vm, stamp).map(Holder::reservation)
             }
@@ -118,7 +122,7 @@ impl Holder {
     fn store(self, world: &mut World) {
         match self {
             Holder::Pool(node) => {
-                world.nodes.insert(node.id.clone(), node);
+                world.nodes.insert(node.id.clone(), *node);
             }
             Holder::Reservation(reservation) => world.put_reservation(*reservation),
         }
