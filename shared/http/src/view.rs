@@ -166,6 +166,8 @@ impl NodeView {
         let mut units: Vec<UnitView> = node
             .slots
             .iter()
+            // A unit that is gone is shown for as long as a VM is on it.
+            .filter(|(unit, slot)| node.units.contains_key(*unit) || slot.occupant.is_some())
             .map(|(unit, slot)| unit_view(unit, slot, "free", None))
             .collect();
         for reservation in &loaded.holding {
