@@ -34,6 +34,7 @@ const FUNCTIONS: [&str; 9] = [
     "relet-reservations",
     "relet-vms",
     "relet-nodes",
+    "relet-keys",
     "relet-stream",
     "relet-sweep",
     "relet-terminate",
