@@ -19,6 +19,8 @@ enum Kind {
     Flag,
     Count { max: u64 },
     NodeUnits,
+    Role,
+    Permissions,
 }
 
 fn long(chars: usize) -> String {
@@ -107,6 +109,29 @@ fn wrong(kind: Kind) -> Vec<Value> {
             listed(values, &large)
         }
         Kind::NodeUnits => wrong_units(),
+        Kind::Role => {
+            let values = json!([5, true, [], ["owner"], "", "Owner", "owner ", "operator"]);
+            listed(values, &[json!(long(1000))])
+        }
+        Kind::Permissions => {
+            let values = json!([
+                "vms:read",
+                5,
+                true,
+                [],
+                [""],
+                ["vms:delete"],
+                ["VMS:READ"],
+                ["vms:read "],
+                ["*"],
+                [null],
+                [1],
+                [["vms:read"]],
+                ["vms:read", "vms:read"],
+                ["vms:read", "owner"]
+            ]);
+            listed(values, &[json!(many(1000)), json!([long(1000)])])
+        }
     };
     listed(json!([null, {}, { "a": 1 }]), &of_kind)
 }
@@ -172,7 +197,7 @@ fn fields_of(operation: Operation, body: &Value, each: &[Named]) -> Vec<Field> {
 
 fn fields(stage: &Stage) -> Vec<Field> {
     let of_vms = vm_fields(stage);
-    let all = [capacity_fields(), registry_fields(), of_vms];
+    let all = [capacity_fields(), registry_fields(), of_vms, key_fields()];
     all.into_iter().flatten().collect()
 }
 
@@ -216,6 +241,24 @@ fn registry_fields() -> Vec<Field> {
         ("units", Kind::NodeUnits, true),
     ];
     out.extend(fields_of(Operation::PutTopology, &body, &each));
+    out
+}
+
+fn key_fields() -> Vec<Field> {
+    let by_role = json!({ "name": "k", "role": "admin" });
+    let mut out = fields_of(
+        Operation::CreateKey,
+        &by_role,
+        &[
+            ("name", Kind::Words { max: 128 }, true),
+            ("role", Kind::Role, true),
+            ("expiresInSeconds", Kind::Count { max: 315_360_000 }, false),
+            ("platformOperator", Kind::Flag, false),
+        ],
+    );
+    let one_by_one = json!({ "name": "k", "permissions": ["vms:read", "node.agent"] });
+    let permissions = ("permissions", Kind::Permissions, true);
+    out.extend(fields_of(Operation::CreateKey, &one_by_one, &[permissions]));
     out
 }
 
@@ -343,6 +386,21 @@ async fn fields_that_exclude_or_need_each_other_are_named() {
         body["tier"] = json!("spot");
         let event = with_text(stage.event(Operation::CreateVm), &body.to_string());
         stage.refused(event, BAD, words).await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_has_a_role_or_permissions_and_not_both() {
+    let stage = Stage::set().await;
+    for mut body in [
+        json!({}),
+        json!({ "role": "viewer", "permissions": ["vms:read"] }),
+        json!({ "role": "nothing", "permissions": [] }),
+        json!({ "platformOperator": true }),
+    ] {
+        body["name"] = json!("k");
+        let event = with_text(stage.event(Operation::CreateKey), &body.to_string());
+        stage.refused(event, BAD, &["role", "permissions"]).await;
     }
 }
 
