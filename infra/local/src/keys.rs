@@ -120,9 +120,11 @@ impl std::fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Reads the keys that were made earlier and makes those that are missing or were revoked. When
-    /// it returns, the store has all of them, and every other key that was ever made here for a part
-    /// is revoked: whoever takes the file away and starts again has put the old keys out of use.
+    /// Reads the keys that were made earlier and makes those that are missing or were revoked.
+    ///
+    /// When it returns, the store has all of them, and every other key that was ever made here for
+    /// a part is revoked: whoever takes the file away and starts again has put the old keys out of
+    /// use.
     ///
     /// # Errors
     /// [`Failure::Start`] if the file cannot be read or written, or the store refuses.

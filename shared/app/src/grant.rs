@@ -1,5 +1,5 @@
-//! What a key may do: its permissions, or a role that stands for some, and which keys its holder may
-//! make and revoke.
+//! What a key may do: its permissions, or a role that stands for some, and which keys its holder
+//! may make and revoke.
 
 use std::collections::BTreeSet;
 

@@ -48,8 +48,8 @@ impl Clock for TestClock {
     }
 }
 
-/// Ids in the form of UUID version 7 that a seed determines, and random bytes. Ids sort in the order
-/// they are drawn in; clones draw from the same sequences.
+/// Ids in the form of UUID version 7 that a seed determines, and random bytes. Ids sort in the
+/// order they are drawn in; clones draw from the same sequences.
 #[derive(Debug, Clone)]
 pub struct SeededIds {
     seed: u64,
