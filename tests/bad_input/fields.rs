@@ -42,37 +42,8 @@ fn listed(values: Value, more: &[Value]) -> Vec<Value> {
 /// value is left out.
 fn wrong(kind: Kind) -> Vec<Value> {
     let of_kind = match kind {
-        Kind::Units { max } => {
-            let values = json!([
-                "u00",
-                5,
-                true,
-                [],
-                [""],
-                ["a b"],
-                ["ü"],
-                ["a/b"],
-                [null],
-                [1],
-                [["u00"]],
-                ["u00", "u00"],
-                ["u00", "u01", "u00"]
-            ]);
-            let lists = [
-                json!([long(129)]),
-                json!(many(max + 1)),
-                json!(many(max + 1000)),
-            ];
-            listed(values, &lists)
-        }
-        Kind::Orgs { empty } => {
-            let values = json!(["org", 5, [""], ["a b"], ["ü"], [null], [1], ["o", "o"]]);
-            let mut lists = vec![json!([long(129)]), json!(many(65))];
-            if !empty {
-                lists.push(json!([]));
-            }
-            listed(values, &lists)
-        }
+        Kind::Units { max } => wrong_unit_ids(max),
+        Kind::Orgs { empty } => wrong_orgs(empty),
         Kind::Id => {
             let values = json!([
                 5,
@@ -113,27 +84,62 @@ fn wrong(kind: Kind) -> Vec<Value> {
             let values = json!([5, true, [], ["owner"], "", "Owner", "owner ", "operator"]);
             listed(values, &[json!(long(1000))])
         }
-        Kind::Permissions => {
-            let values = json!([
-                "vms:read",
-                5,
-                true,
-                [],
-                [""],
-                ["vms:delete"],
-                ["VMS:READ"],
-                ["vms:read "],
-                ["*"],
-                [null],
-                [1],
-                [["vms:read"]],
-                ["vms:read", "vms:read"],
-                ["vms:read", "owner"]
-            ]);
-            listed(values, &[json!(many(1000)), json!([long(1000)])])
-        }
+        Kind::Permissions => wrong_permissions(),
     };
     listed(json!([null, {}, { "a": 1 }]), &of_kind)
+}
+
+fn wrong_unit_ids(max: usize) -> Vec<Value> {
+    let values = json!([
+        "u00",
+        5,
+        true,
+        [],
+        [""],
+        ["a b"],
+        ["ü"],
+        ["a/b"],
+        [null],
+        [1],
+        [["u00"]],
+        ["u00", "u00"],
+        ["u00", "u01", "u00"]
+    ]);
+    let lists = [
+        json!([long(129)]),
+        json!(many(max + 1)),
+        json!(many(max + 1000)),
+    ];
+    listed(values, &lists)
+}
+
+fn wrong_orgs(empty: bool) -> Vec<Value> {
+    let values = json!(["org", 5, [""], ["a b"], ["ü"], [null], [1], ["o", "o"]]);
+    let mut lists = vec![json!([long(129)]), json!(many(65))];
+    if !empty {
+        lists.push(json!([]));
+    }
+    listed(values, &lists)
+}
+
+fn wrong_permissions() -> Vec<Value> {
+    let values = json!([
+        "vms:read",
+        5,
+        true,
+        [],
+        [""],
+        ["vms:delete"],
+        ["VMS:READ"],
+        ["vms:read "],
+        ["*"],
+        [null],
+        [1],
+        [["vms:read"]],
+        ["vms:read", "vms:read"],
+        ["vms:read", "owner"]
+    ]);
+    listed(values, &[json!(many(1000)), json!([long(1000)])])
 }
 
 fn wrong_times() -> Vec<Value> {

@@ -75,7 +75,7 @@ async fn no_secret_and_no_id_of_an_org_is_given_twice(store: impl Store) {
     assert_eq!(put_again, Ok(Commit::Lost), "the id is taken");
     assert_eq!(store.load_key(&secret(2).digest()).await, Ok(None));
     let listed = store.list_keys(&id(OWNER_ORG), None, 10).await.unwrap();
-    assert_eq!(listed.items, [key.clone()]);
+    assert_eq!(listed.items, std::slice::from_ref(&key));
     let elsewhere = ApiKey {
         org: id("org-elsewhere"),
         ..key

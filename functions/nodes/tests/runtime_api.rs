@@ -66,8 +66,8 @@ async fn it_answers_what_no_route_matches() {
 async fn it_says_that_it_is_there_to_anyone() {
     let stage = Stage::bare().await;
     let mut function = stage.function(BINARY, &[]).await;
-    let alive = function.invoke(&HttpEvent::new("GET", "/healthz").build());
-    let alive = alive.await.unwrap();
+    let event = HttpEvent::new("GET", "/healthz").build();
+    let alive = function.invoke(&event).await.unwrap();
     assert_eq!(
         (status(&alive), body(&alive)),
         (200, json!({ "status": "ok" }))
