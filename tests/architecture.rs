@@ -27,7 +27,7 @@ const LAYERS: [&[&str]; 5] = [
     &FUNCTIONS,
 ];
 
-const FUNCTIONS: [&str; 9] = [
+const FUNCTIONS: [&str; 10] = [
     "relet-release",
     "relet-reclaim",
     "relet-end",
