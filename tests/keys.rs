@@ -3,16 +3,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use app::auth::{ApiKey, KeyCache, Permission, SecretKey};
-use app::grant::{Keeper, Role};
-use app::ports::{Commit, LoadKey, PutKey, RevokeKey, Write};
+use app::auth::{ApiKey, KeyCache, Permission, SecretKey, authenticate};
+use app::grant::{Grant, Keeper, Role};
+use app::keys::{self, KeyRequest};
+use app::ports::{Commit, Ids, LoadKey, NoRandom, PutKey, Random, RevokeKey, Write};
+use app::{Context, Error};
 use domain::Caller;
 use serde_json::{Value, json};
 use testkit::engine::Engine;
 use testkit::events::HttpEvent;
 use testkit::fixtures::{api_key, id, manager, now, operator, role_key, secret};
 use testkit::http::{Answer, Platform};
-use testkit::{MemoryStore, Store, TestClock};
+use testkit::{MemoryStore, SeededIds, Store, TestClock};
 
 const OWN: &str = "/v1/orgs/org-manager/api-keys";
 
@@ -240,6 +242,47 @@ async fn a_made_key_does_what_it_was_given_and_until_it_ends() {
     let longest = json!({ "name": "k", "role": "viewer", "expiresInSeconds": 315_360_000 });
     let made = make(&platform, Who::Admin, &longest).await;
     assert_eq!(made.field("expiresAt"), "2036-06-28T12:00:00.000Z");
+}
+
+/// A machine without random bytes.
+struct NoBytes(SeededIds);
+
+impl Ids for NoBytes {
+    fn uuid(&self) -> String {
+        self.0.uuid()
+    }
+}
+
+impl Random for NoBytes {
+    fn random(&self) -> Result<[u8; 32], NoRandom> {
+        Err(NoRandom("none".to_owned()))
+    }
+}
+
+#[tokio::test]
+async fn without_random_bytes_no_key_is_made() {
+    let platform = in_memory().await;
+    let before = platform.store.world();
+    let fresh = NoBytes(SeededIds::new(1));
+    let by = Who::Operator.secret();
+    let header = format!("Bearer {}", by.reveal());
+    let context = Context {
+        principal: authenticate(&platform.store, Some(&header), now())
+            .await
+            .unwrap(),
+        request_id: fresh.uuid(),
+    };
+    let request = KeyRequest {
+        org: manager().org,
+        name: "k".to_owned(),
+        grant: Grant::Role(Role::Viewer),
+        operator: false,
+        life_seconds: None,
+    };
+    let (store, clock) = (&platform.store, &platform.clock);
+    let made = keys::create(store, clock, &fresh, &context, request).await;
+    assert!(matches!(made, Err(Error::Bug(_))), "{made:?}");
+    assert!(platform.store.world() == before);
 }
 
 #[tokio::test]

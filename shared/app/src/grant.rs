@@ -109,7 +109,7 @@ impl Keeper {
         match principal.role {
             Some(Role::Owner) => Ok(Keeper::Owner),
             Some(Role::Admin) => Ok(Keeper::Admin),
-            Some(Role::Member | Role::Viewer) | None => Err(Error::Forbidden(LACKING)),
+            Some(Role::Member | Role::Viewer) | None => Err(Error::Forbidden(LACKS_ROLE)),
         }
     }
 
@@ -132,7 +132,7 @@ impl Keeper {
 }
 
 /// The refusal of whoever has no role that keeps keys.
-pub const LACKING: &str = "keys are for an owner or admin of the org, by role, or an operator";
+pub const LACKS_ROLE: &str = "keys are for an owner or admin of the org, by role, or an operator";
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use app::auth::{KeyCache, Principal, authenticate};
-use app::grant::LACKING;
+use app::grant::LACKS_ROLE;
 use app::idempotency::{Answer as Kept, Known, Repeatable, known};
 use app::ports::{Clock, Ids, LoadKey, Once};
 use app::{Context, Error};
@@ -404,7 +404,7 @@ fn permit(
         ),
         Access::Role(any_of) => {
             let held = principal.role.is_some_and(|role| any_of.contains(&role));
-            (principal.caller.operator || held, LACKING)
+            (principal.caller.operator || held, LACKS_ROLE)
         }
     };
     if !allowed {
