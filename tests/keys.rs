@@ -244,6 +244,19 @@ async fn a_made_key_does_what_it_was_given_and_until_it_ends() {
     assert_eq!(made.field("expiresAt"), "2036-06-28T12:00:00.000Z");
 }
 
+/// The answer of a call that may come again is kept, which a secret must not be.
+#[tokio::test]
+async fn making_a_key_is_no_call_that_may_come_again() {
+    let platform = in_memory().await;
+    let before = platform.store.world();
+    let asked = json!({ "name": "k", "role": "member" });
+    let request = HttpEvent::new("POST", &format!("{OWN}/create")).json(&asked);
+    let request = request.header("idempotency-key", "once");
+    let answer = ask(&platform, Who::Owner, request).await;
+    assert_eq!((answer.status, &*answer.code()), (400, "bad_request"));
+    assert!(platform.store.world() == before);
+}
+
 /// A machine without random bytes.
 struct NoBytes(SeededIds);
 
