@@ -27,13 +27,14 @@ const LAYERS: [&[&str]; 5] = [
     &FUNCTIONS,
 ];
 
-const FUNCTIONS: [&str; 9] = [
+const FUNCTIONS: [&str; 10] = [
     "relet-release",
     "relet-reclaim",
     "relet-end",
     "relet-reservations",
     "relet-vms",
     "relet-nodes",
+    "relet-keys",
     "relet-stream",
     "relet-sweep",
     "relet-terminate",

@@ -354,6 +354,8 @@ fn context_of(command: &mut End) -> Context {
         principal: Principal {
             caller,
             permissions: [Permission::ReservationCapacity].into(),
+            role: None,
+            expires_at: None,
         },
         request_id,
     }

@@ -6,7 +6,7 @@ use http_api::routes::{Operation, ROUTES};
 use serde_json::json;
 use testkit::engine::Engine;
 use testkit::events::HttpEvent;
-use testkit::fixtures::{NODE, audience, manager, now, owner, stranger};
+use testkit::fixtures::{NODE, audience, manager, now, operator, owner, stranger};
 use testkit::http::{Answer, Fleet, OTHER_NODE, Platform, Target, good_call, secret_of};
 use testkit::{MemoryStore, Store, TestClock};
 
@@ -59,8 +59,16 @@ const ABOUT_NODE: [Operation; 7] = [
 ];
 const ABOUT_VM: [Operation; 2] = [Operation::GetVm, Operation::TerminateVm];
 /// An org's own paths say 403 to others, and hide nothing that a caller could name, but for the
-/// reservation that a VM is to be placed on.
-const OF_ORG: [Operation; 2] = [Operation::CreateVm, Operation::ListVms];
+/// reservation that a VM is to be placed on, and the keys of other orgs.
+const OF_ORG: [Operation; 5] = [
+    Operation::CreateVm,
+    Operation::ListVms,
+    Operation::CreateKey,
+    Operation::ListKeys,
+    Operation::RevokeKey,
+];
+/// What is about the caller itself, or about nothing that is stored.
+const ABOUT_NOTHING: [Operation; 2] = [Operation::WhoAmI, Operation::GetHealth];
 
 fn of_reservation(fleet: &Fleet) -> Vec<Pair> {
     let mut pairs = Vec::new();
@@ -189,12 +197,25 @@ fn of_org(fleet: &Fleet) -> Vec<Pair> {
             "reservationId": reservation,
         }))
     };
-    vec![Pair {
-        what: "a reservation to place on",
-        by: stranger(),
-        hidden: place(&fleet.reservation),
-        absent: place(NO_RESERVATION),
-    }]
+    // By an operator, who may revoke any key, but not by the path of another org.
+    let mut target = fleet.target(Operation::RevokeKey);
+    target.key = stranger().key.to_string();
+    let gone = |at: &mut Target| at.key = "key-none".to_owned();
+    vec![
+        Pair {
+            what: "a reservation to place on",
+            by: stranger(),
+            hidden: place(&fleet.reservation),
+            absent: place(NO_RESERVATION),
+        },
+        pair(
+            "another org's key",
+            operator(),
+            Operation::RevokeKey,
+            target,
+            gone,
+        ),
+    ]
 }
 
 fn pairs(fleet: &Fleet) -> Vec<Pair> {
@@ -247,7 +268,13 @@ where
 #[test]
 fn every_route_is_sorted_by_what_it_could_hide() {
     for route in ROUTES {
-        let lists = [&ABOUT_RESERVATION[..], &ABOUT_NODE, &ABOUT_VM, &OF_ORG];
+        let lists = [
+            &ABOUT_RESERVATION[..],
+            &ABOUT_NODE,
+            &ABOUT_VM,
+            &OF_ORG,
+            &ABOUT_NOTHING,
+        ];
         let count = lists.iter().filter(|list| list.contains(&route.operation));
         assert_eq!(count.count(), 1, "{} {}", route.method, route.path);
     }

@@ -19,6 +19,8 @@ enum Kind {
     Flag,
     Count { max: u64 },
     NodeUnits,
+    Role,
+    Permissions,
 }
 
 fn long(chars: usize) -> String {
@@ -40,37 +42,8 @@ fn listed(values: Value, more: &[Value]) -> Vec<Value> {
 /// value is left out.
 fn wrong(kind: Kind) -> Vec<Value> {
     let of_kind = match kind {
-        Kind::Units { max } => {
-            let values = json!([
-                "u00",
-                5,
-                true,
-                [],
-                [""],
-                ["a b"],
-                ["ü"],
-                ["a/b"],
-                [null],
-                [1],
-                [["u00"]],
-                ["u00", "u00"],
-                ["u00", "u01", "u00"]
-            ]);
-            let lists = [
-                json!([long(129)]),
-                json!(many(max + 1)),
-                json!(many(max + 1000)),
-            ];
-            listed(values, &lists)
-        }
-        Kind::Orgs { empty } => {
-            let values = json!(["org", 5, [""], ["a b"], ["ü"], [null], [1], ["o", "o"]]);
-            let mut lists = vec![json!([long(129)]), json!(many(65))];
-            if !empty {
-                lists.push(json!([]));
-            }
-            listed(values, &lists)
-        }
+        Kind::Units { max } => wrong_unit_ids(max),
+        Kind::Orgs { empty } => wrong_orgs(empty),
         Kind::Id => {
             let values = json!([
                 5,
@@ -107,8 +80,66 @@ fn wrong(kind: Kind) -> Vec<Value> {
             listed(values, &large)
         }
         Kind::NodeUnits => wrong_units(),
+        Kind::Role => {
+            let values = json!([5, true, [], ["owner"], "", "Owner", "owner ", "operator"]);
+            listed(values, &[json!(long(1000))])
+        }
+        Kind::Permissions => wrong_permissions(),
     };
     listed(json!([null, {}, { "a": 1 }]), &of_kind)
+}
+
+fn wrong_unit_ids(max: usize) -> Vec<Value> {
+    let values = json!([
+        "u00",
+        5,
+        true,
+        [],
+        [""],
+        ["a b"],
+        ["ü"],
+        ["a/b"],
+        [null],
+        [1],
+        [["u00"]],
+        ["u00", "u00"],
+        ["u00", "u01", "u00"]
+    ]);
+    let lists = [
+        json!([long(129)]),
+        json!(many(max + 1)),
+        json!(many(max + 1000)),
+    ];
+    listed(values, &lists)
+}
+
+fn wrong_orgs(empty: bool) -> Vec<Value> {
+    let values = json!(["org", 5, [""], ["a b"], ["ü"], [null], [1], ["o", "o"]]);
+    let mut lists = vec![json!([long(129)]), json!(many(65))];
+    if !empty {
+        lists.push(json!([]));
+    }
+    listed(values, &lists)
+}
+
+fn wrong_permissions() -> Vec<Value> {
+    let values = json!([
+        "vms:read",
+        5,
+        true,
+        [],
+        [""],
+        ["vms:delete"],
+        ["VMS:READ"],
+        ["vms:read "],
+        ["*"],
+        [null],
+        [1],
+        [["vms:read"]],
+        ["vms:read", "vms:read"],
+        ["vms:read", "owner"]
+    ]);
+    listed(values, &[json!(many(1000)), json!([long(1000)])])
 }
 
 fn wrong_times() -> Vec<Value> {
@@ -172,7 +203,7 @@ fn fields_of(operation: Operation, body: &Value, each: &[Named]) -> Vec<Field> {
 
 fn fields(stage: &Stage) -> Vec<Field> {
     let of_vms = vm_fields(stage);
-    let all = [capacity_fields(), registry_fields(), of_vms];
+    let all = [capacity_fields(), registry_fields(), of_vms, key_fields()];
     all.into_iter().flatten().collect()
 }
 
@@ -216,6 +247,24 @@ fn registry_fields() -> Vec<Field> {
         ("units", Kind::NodeUnits, true),
     ];
     out.extend(fields_of(Operation::PutTopology, &body, &each));
+    out
+}
+
+fn key_fields() -> Vec<Field> {
+    let by_role = json!({ "name": "k", "role": "admin" });
+    let mut out = fields_of(
+        Operation::CreateKey,
+        &by_role,
+        &[
+            ("name", Kind::Words { max: 128 }, true),
+            ("role", Kind::Role, true),
+            ("expiresInSeconds", Kind::Count { max: 315_360_000 }, false),
+            ("platformOperator", Kind::Flag, false),
+        ],
+    );
+    let one_by_one = json!({ "name": "k", "permissions": ["vms:read", "node.agent"] });
+    let permissions = ("permissions", Kind::Permissions, true);
+    out.extend(fields_of(Operation::CreateKey, &one_by_one, &[permissions]));
     out
 }
 
@@ -343,6 +392,21 @@ async fn fields_that_exclude_or_need_each_other_are_named() {
         body["tier"] = json!("spot");
         let event = with_text(stage.event(Operation::CreateVm), &body.to_string());
         stage.refused(event, BAD, words).await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_has_a_role_or_permissions_and_not_both() {
+    let stage = Stage::set().await;
+    for mut body in [
+        json!({}),
+        json!({ "role": "viewer", "permissions": ["vms:read"] }),
+        json!({ "role": "nothing", "permissions": [] }),
+        json!({ "platformOperator": true }),
+    ] {
+        body["name"] = json!("k");
+        let event = with_text(stage.event(Operation::CreateKey), &body.to_string());
+        stage.refused(event, BAD, &["role", "permissions"]).await;
     }
 }
 

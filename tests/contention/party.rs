@@ -62,6 +62,8 @@ impl<S: Store + Clone + 'static> Party<S> {
             principal: auth::Principal {
                 caller,
                 permissions: auth::Permission::ALL.into(),
+                role: None,
+                expires_at: None,
             },
             request_id: self.ids.uuid(),
         }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use testkit::fixtures::{
     AUDIENCE_ORG, GPU_MODEL, MANAGER_ORG, NODE, OWNER_ORG, STRANGER_ORG, owner, stranger,
 };
+use testkit::http::good_status;
 
 use crate::{LATER, THEN, ask, good, is_uuid, post, reservation, stage, with};
 
@@ -278,7 +279,7 @@ async fn no_success_body_has_a_null() {
     }
     let (platform, fleet) = stage().await;
     let world = platform.store.world();
-    for route in ROUTES {
+    for route in ROUTES.iter().filter(|r| good_status(r.operation) != 204) {
         let answer = good(&platform, &fleet, route.operation).await;
         assert!(
             !nulls(&answer.json()),

@@ -12,7 +12,7 @@ use testkit::http::Platform;
 use crate::{ask, get, good, post, stage};
 
 /// All items of a list, page by page, by the text of a member.
-async fn pages(
+pub(crate) async fn pages(
     platform: &Platform<MemoryStore>,
     by: &Caller,
     path: &str,

@@ -1,11 +1,12 @@
 //! A dry run against the reclaim that follows it, and which refusal comes first.
 
+use app::auth::ApiKey;
 use app::auth::{Permission, SecretKey};
-use app::ports::PutKey;
+use app::ports::{Commit, PutKey};
 use serde_json::{Value, json};
 use testkit::MemoryStore;
 use testkit::events::HttpEvent;
-use testkit::fixtures::{NODE, api_key, manager, now, secret, stranger};
+use testkit::fixtures::{NODE, api_key, id, manager, now, secret, stranger};
 use testkit::http::{Fleet, Platform, secret_of};
 
 use crate::{LATER, ask, post, reservation, stage, with};
@@ -85,12 +86,12 @@ const TEXT: (&str, &str) = ("content-type", "text/plain");
 /// A key that may not release.
 async fn powerless(platform: &Platform<MemoryStore>) -> SecretKey {
     let secret = secret(77);
-    let key = api_key(&manager(), &[Permission::VmsRead]);
-    platform
-        .store
-        .put_key(&secret.digest(), &key)
-        .await
-        .unwrap();
+    let key = ApiKey {
+        id: id("key-powerless"),
+        ..api_key(&manager(), &[Permission::VmsRead])
+    };
+    let put = platform.store.put_key(&secret.digest(), &key).await;
+    assert_eq!(put, Ok(Commit::Done));
     secret
 }
 
@@ -206,7 +207,12 @@ async fn another_orgs_path_comes_before_what_is_asked_there() {
     let (platform, _) = stage().await;
     let list = HttpEvent::new("GET", "/v1/orgs/org-manager/vms?x=1");
     let create = post("/v1/orgs/org-manager/vms/create", &json!({ "name": 5 }));
-    for event in [list, create] {
+    let keys = HttpEvent::new("GET", "/v1/orgs/org-manager/api-keys?x=1");
+    let key = post(
+        "/v1/orgs/org-manager/api-keys/create",
+        &json!({ "role": 5 }),
+    );
+    for event in [list, create, keys, key] {
         let answer = platform.call(event.by(&secret_of(&stranger()))).await;
         let refusal = (answer.status, &*answer.code());
         assert_eq!(refusal, (403, "forbidden"), "{answer:?}");

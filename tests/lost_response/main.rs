@@ -8,6 +8,7 @@
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 mod custody;
+mod keys;
 mod others;
 mod terms;
 mod vms;
@@ -242,7 +243,8 @@ each_way!(
     count: crate::vms::COUNT,
     put_node: crate::others::PUT_NODE,
     put_record: crate::others::PUT_RECORD,
-    put_key: crate::others::PUT_KEY,
+    make_key: crate::keys::MAKE_KEY,
+    revoke_key: crate::keys::REVOKE_KEY,
 );
 
 /// A reaction is several writes, so that a failure may leave some of them done; one lost reply may

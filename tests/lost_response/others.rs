@@ -1,18 +1,17 @@
-//! Nodes, keys, the audit trail, and what follows from a change.
+//! Nodes, the audit trail, and what follows from a change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use app::Error;
-use app::auth::Permission;
 use app::nodes::{self, NodeRequest};
-use app::ports::{Custodian, PlaceVm, PutAudit, PutKey, Recorded};
+use app::ports::{Custodian, PlaceVm, PutAudit, Recorded};
 use app::react::{Change, react};
 use domain::audit::{Record, events};
 use domain::{Tier, VmId};
 use testkit::RecordingOrders;
 use testkit::fixtures::{
-    self, GPU_MODEL, OWNER_ORG, STRANGER_ORG, id, now, operator, secret, stamp, stranger, unit,
+    self, GPU_MODEL, OWNER_ORG, STRANGER_ORG, id, now, operator, stamp, stranger, unit,
 };
 use testkit::stage::Stage;
 
@@ -75,21 +74,6 @@ pub(super) const PUT_RECORD: Case = Case {
             assert_eq!(there, Ok(Recorded::Same));
         })
     })],
-};
-
-/// The one write without a condition, for setting a platform up: its last word holds.
-pub(super) const PUT_KEY: Case = Case {
-    name: "put key",
-    operation: "PutItem",
-    before: |_| Box::pin(async {}),
-    call: |stage| {
-        Box::pin(async move {
-            let key = fixtures::api_key(&stranger(), &[Permission::VmsRead]);
-            stage.store().put_key(&secret(99).digest(), &key).await?;
-            Ok("put".to_owned())
-        })
-    },
-    meanwhile: &[],
 };
 
 /// Reacts to the reclaim that condemned `vm-s`, as the stream function does.

@@ -1,19 +1,16 @@
-//! Keys, nodes, and the market's hints.
+//! Nodes, and the market's hints.
 
 use std::collections::BTreeSet;
 
 use app::StoreError;
-use app::auth::{ApiKey, Permission};
 use app::ports::{Commit, Custodian, Write};
 use domain::{Node, Tier};
 use testkit::Store;
-use testkit::fixtures::{self, GPU_MODEL, NODE, id, now, secret, unit_set, write};
+use testkit::fixtures::{self, GPU_MODEL, NODE, id, unit_set, write};
 
 use super::{command_for, fleet, held, place, pool, present, registered, released, reserve, spot};
 
 on_both!(
-    a_key_is_read_back_as_it_was_put,
-    a_key_put_again_replaces_the_one_before,
     a_node_is_read_back_as_it_was_put,
     a_node_is_registered_once,
     a_registration_that_comes_again_is_known_even_after_others_wrote,
@@ -23,37 +20,6 @@ on_both!(
     hints_are_of_the_model_asked_for_and_no_more_than_asked_for,
     callers_are_spread_over_the_market,
 );
-
-async fn a_key_is_read_back_as_it_was_put(store: impl Store) {
-    let plain = fixtures::api_key(&fixtures::manager(), &Permission::ALL);
-    let full = ApiKey {
-        expires_at: Some(now().plus_ms(1)),
-        revoked_at: Some(now()),
-        ..fixtures::api_key(&fixtures::operator(), &[Permission::VmsRead])
-    };
-    let bare = fixtures::api_key(&fixtures::stranger(), &[]);
-    for (number, key) in [(1, &plain), (2, &full), (3, &bare)] {
-        store.put_key(&secret(number).digest(), key).await.unwrap();
-    }
-    for (number, key) in [(1, plain), (2, full), (3, bare)] {
-        let found = store.load_key(&secret(number).digest()).await;
-        assert_eq!(found, Ok(Some(key)));
-    }
-    assert_eq!(store.load_key(&secret(4).digest()).await, Ok(None));
-}
-
-async fn a_key_put_again_replaces_the_one_before(store: impl Store) {
-    let digest = secret(1).digest();
-    let key = fixtures::api_key(&fixtures::owner(), &Permission::ALL);
-    let revoked = ApiKey {
-        revoked_at: Some(now()),
-        permissions: BTreeSet::new(),
-        ..key.clone()
-    };
-    store.put_key(&digest, &key).await.unwrap();
-    store.put_key(&digest, &revoked).await.unwrap();
-    assert_eq!(store.load_key(&digest).await, Ok(Some(revoked)));
-}
 
 async fn a_node_is_read_back_as_it_was_put(store: impl Store) {
     assert_eq!(store.load_node(&id(NODE)).await, Ok(None));

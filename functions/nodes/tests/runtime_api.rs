@@ -63,6 +63,18 @@ async fn it_answers_what_no_route_matches() {
 }
 
 #[tokio::test]
+async fn it_says_that_it_is_there_to_anyone() {
+    let stage = Stage::bare().await;
+    let mut function = stage.function(BINARY, &[]).await;
+    let event = HttpEvent::new("GET", "/healthz").build();
+    let alive = function.invoke(&event).await.unwrap();
+    assert_eq!(
+        (status(&alive), body(&alive)),
+        (200, json!({ "status": "ok" }))
+    );
+}
+
+#[tokio::test]
 async fn it_does_not_start_without_its_configuration() {
     assert_http_init(BINARY).await;
 }

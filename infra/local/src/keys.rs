@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use app::auth::{ApiKey, Permission, SecretKey};
-use app::ports::PutKey;
+use app::grant::{Grant, Keeper, Role};
+use app::ports::{Clock, Commit, ListKeys, PutKey, Random, RevokeKey};
+use domain::limits::PAGE_ITEMS_MAX;
+use domain::{KeyId, OrgId};
 
 use crate::data::Data;
 use crate::failure::{Failure, start};
@@ -64,27 +67,42 @@ impl Part {
         }
     }
 
-    fn permissions(self) -> &'static [Permission] {
-        const VMS: [Permission; 2] = [Permission::VmsRead, Permission::VmsWrite];
+    fn grant(self) -> Grant {
         match self {
-            Part::Operator | Part::Owner => &Permission::ALL,
-            Part::Manager => &[
-                Permission::ReservationCapacity,
-                Permission::VmsRead,
-                Permission::VmsWrite,
-            ],
-            Part::Audience | Part::Stranger => &VMS,
-            Part::Agent => &[Permission::NodeAgent],
+            Part::Operator | Part::Owner => Grant::Role(Role::Owner),
+            Part::Manager => Grant::Role(Role::Admin),
+            Part::Audience | Part::Stranger => Grant::Role(Role::Member),
+            Part::Agent => Grant::Permissions([Permission::NodeAgent].into()),
         }
     }
 
-    fn key(self) -> Result<ApiKey, Failure> {
-        let bad = |error| start("the local keys", error);
+    /// What the id of each of its keys begins with: no id that the API gives out does.
+    fn id_prefix(self) -> String {
+        format!("local-{}-", self.name())
+    }
+
+    /// The id of its key with this secret: the same again after a start that was cut off.
+    fn id(self, secret: &SecretKey) -> Result<KeyId, Failure> {
+        let digest = secret.digest();
+        let digits = digest.as_str().get(..12).unwrap_or_default();
+        let id = format!("{}{digits}", self.id_prefix()).parse();
+        id.map_err(|error| start("the local keys", error))
+    }
+
+    fn org_id(self) -> Result<OrgId, Failure> {
+        let org = self.org().parse();
+        org.map_err(|error| start("the local keys", error))
+    }
+
+    fn key(self, secret: &SecretKey, clock: &impl Clock) -> Result<ApiKey, Failure> {
         Ok(ApiKey {
-            id: format!("key-{}", self.name()).parse().map_err(bad)?,
-            org: self.org().parse().map_err(bad)?,
-            permissions: self.permissions().iter().copied().collect(),
+            id: self.id(secret)?,
+            org: self.org_id()?,
+            name: format!("the {} of this machine", self.name()),
+            prefix: secret.prefix().to_owned(),
+            grant: self.grant(),
             operator: self == Part::Operator,
+            created_at: clock.now(),
             expires_at: None,
             revoked_at: None,
         })
@@ -102,42 +120,77 @@ impl std::fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Reads the keys that were made earlier, makes those that are missing, and puts all of them
-    /// into the store, where a first start that was cut off may have left some out.
+    /// Reads the keys that were made earlier and makes those that are missing or were revoked.
+    ///
+    /// When it returns, the store has all of them, and every other key that was ever made here for
+    /// a part is revoked: whoever takes the file away and starts again has put the old keys out of
+    /// use.
     ///
     /// # Errors
     /// [`Failure::Start`] if the file cannot be read or written, or the store refuses.
-    pub async fn set_up(data: &Data, store: &impl PutKey) -> Result<Self, Failure> {
-        let keys = Self::read_or_make(data)?;
-        for (part, secret) in &keys.0 {
-            let stored = store.put_key(&secret.digest(), &part.key()?).await;
-            stored.map_err(|error| start("cannot store the keys", error))?;
+    pub async fn set_up(
+        data: &Data,
+        store: &(impl PutKey + ListKeys + RevokeKey),
+        clock: &impl Clock,
+        fresh: &impl Random,
+    ) -> Result<Self, Failure> {
+        let kept = read(data)?;
+        let mut keys = BTreeMap::new();
+        let mut known = BTreeMap::new();
+        for part in Part::ALL {
+            let made = made_here(store, part).await?;
+            let secret = match kept.get(part.name()) {
+                Some(text) => SecretKey::parse(text)
+                    .ok_or_else(|| unusable(&format!("{} is no key", part.name())))?,
+                None => secret(fresh)?,
+            };
+            let id = part.id(&secret)?;
+            let revoked = |key: &ApiKey| key.id == id && key.revoked_at.is_some();
+            let secret = match made.iter().any(revoked) {
+                true => self::secret(fresh)?,
+                false => secret,
+            };
+            keys.insert(part, secret);
+            known.insert(part, made);
+        }
+        let keys = Self(keys);
+        // First the file, then the store: what a start that was cut off has made, the next finds.
+        if keys.revealed() != kept {
+            let text = serde_json::to_vec_pretty(&keys.revealed());
+            let text = text.map_err(|error| unusable(&error))?;
+            data.write(FILE, &text).map_err(|error| unusable(&error))?;
+        }
+        for (part, made) in known {
+            keys.store(part, &made, store, clock).await?;
         }
         Ok(keys)
     }
 
-    fn read_or_make(data: &Data) -> Result<Self, Failure> {
-        let bad = |error: &dyn std::fmt::Display| start(&format!("cannot use {FILE}"), error);
-        let kept = data.read(FILE).map_err(|error| bad(&error))?;
-        let kept: BTreeMap<String, String> = match &kept {
-            Some(bytes) => serde_json::from_slice(bytes).map_err(|error| bad(&error))?,
-            None => BTreeMap::new(),
+    /// Puts the key of a part into the store and revokes those that were made for it before.
+    async fn store(
+        &self,
+        part: Part,
+        made: &[ApiKey],
+        store: &(impl PutKey + RevokeKey),
+        clock: &impl Clock,
+    ) -> Result<(), Failure> {
+        let Some(secret) = self.0.get(&part) else {
+            return Ok(());
         };
-        let mut keys = BTreeMap::new();
-        for part in Part::ALL {
-            let secret = match kept.get(part.name()) {
-                Some(text) => SecretKey::parse(text)
-                    .ok_or_else(|| bad(&format!("{} is no key", part.name())))?,
-                None => SecretKey::from_random(&random()?),
-            };
-            keys.insert(part, secret);
+        let failed = |error: &dyn std::fmt::Display| start("cannot store the keys", error);
+        let key = part.key(secret, clock)?;
+        let put = store.put_key(&secret.digest(), &key).await;
+        if put.map_err(|error| failed(&error))? == Commit::Lost {
+            let text = format!("another key has the secret of the {}", part.name());
+            return Err(failed(&text));
         }
-        let keys = Self(keys);
-        if keys.revealed() != kept {
-            let text = serde_json::to_vec_pretty(&keys.revealed()).map_err(|error| bad(&error))?;
-            data.write(FILE, &text).map_err(|error| bad(&error))?;
+        let others = made.iter().filter(|other| other.id != key.id);
+        for old in others.filter(|other| other.revoked_at.is_none()) {
+            let now = clock.now();
+            let revoked = store.revoke_key(&key.org, &old.id, Keeper::Operator, now);
+            revoked.await.map_err(|error| failed(&error))?;
         }
-        Ok(keys)
+        Ok(())
     }
 
     /// The key of a part.
@@ -155,12 +208,138 @@ impl Keys {
     }
 }
 
-/// Bytes of the system's random source.
-///
-/// # Errors
-/// [`Failure::Start`] if it has none.
-pub(crate) fn random() -> Result<[u8; 32], Failure> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| start("no random numbers", error))?;
-    Ok(bytes)
+/// The keys that were made earlier, by the names of their parts.
+fn read(data: &Data) -> Result<BTreeMap<String, String>, Failure> {
+    match &data.read(FILE).map_err(|error| unusable(&error))? {
+        Some(bytes) => serde_json::from_slice(bytes).map_err(|error| unusable(&error)),
+        None => Ok(BTreeMap::new()),
+    }
+}
+
+fn unusable(error: &dyn std::fmt::Display) -> Failure {
+    start(&format!("cannot use {FILE}"), error)
+}
+
+fn secret(fresh: &impl Random) -> Result<SecretKey, Failure> {
+    let random = fresh.random();
+    let random = random.map_err(|error| start("cannot make a key", error))?;
+    Ok(SecretKey::from_random(&random))
+}
+
+/// The keys in the store that were ever made here for a part.
+async fn made_here(store: &impl ListKeys, part: Part) -> Result<Vec<ApiKey>, Failure> {
+    let (org, prefix) = (part.org_id()?, part.id_prefix());
+    let mut found = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.list_keys(&org, after.as_ref(), PAGE_ITEMS_MAX).await;
+        let page = page.map_err(|error| start("cannot read the keys", error))?;
+        let here = |key: &ApiKey| key.id.as_str().starts_with(&prefix);
+        found.extend(page.items.into_iter().filter(here));
+        after = page.next;
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use app::auth::authenticate;
+    use domain::Timestamp;
+    use testkit::{MemoryStore, SeededIds, TestClock};
+
+    async fn set_up(data: &Data, store: &MemoryStore, fresh: &SeededIds) -> Keys {
+        let clock = TestClock::default();
+        Keys::set_up(data, store, &clock, fresh).await.unwrap()
+    }
+
+    /// Whether a text is the key of somebody at this instant.
+    async fn works(store: &MemoryStore, key: &str, now: Timestamp) -> bool {
+        let header = format!("Bearer {key}");
+        authenticate(store, Some(&header), now).await.is_ok()
+    }
+
+    async fn all_work(store: &MemoryStore, keys: &Keys) -> Vec<bool> {
+        let mut out = Vec::new();
+        for part in Part::ALL {
+            out.push(works(store, keys.of(part), testkit::fixtures::now()).await);
+        }
+        out
+    }
+
+    #[tokio::test]
+    async fn keys_stay_the_same_over_a_restart_and_change_nothing() {
+        let (data, store, fresh) = (Data::memory(), MemoryStore::default(), SeededIds::new(1));
+        let first = set_up(&data, &store, &fresh).await;
+        assert_eq!(all_work(&store, &first).await, [true; 6]);
+        let world = store.world();
+        let second = set_up(&data, &store, &fresh).await;
+        assert_eq!(first.revealed(), second.revealed());
+        assert!(store.world() == world);
+    }
+
+    #[tokio::test]
+    async fn without_the_file_there_are_new_keys_and_the_old_ones_are_revoked() {
+        let (data, store, fresh) = (Data::memory(), MemoryStore::default(), SeededIds::new(1));
+        let first = set_up(&data, &store, &fresh).await;
+        data.remove(FILE).unwrap();
+        let second = set_up(&data, &store, &fresh).await;
+        assert_eq!(all_work(&store, &first).await, [false; 6]);
+        assert_eq!(all_work(&store, &second).await, [true; 6]);
+        assert_eq!(
+            store.world().keys.len(),
+            12,
+            "the old ones are still listed"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_key_that_was_revoked_is_made_anew() {
+        let (data, store, fresh) = (Data::memory(), MemoryStore::default(), SeededIds::new(1));
+        let first = set_up(&data, &store, &fresh).await;
+        let part = Part::Agent;
+        let secret = SecretKey::parse(first.of(part)).unwrap();
+        let (org, id) = (part.org_id().unwrap(), part.id(&secret).unwrap());
+        let now = testkit::fixtures::now();
+        let revoked = store.revoke_key(&org, &id, Keeper::Operator, now).await;
+        assert!(revoked.is_ok());
+        let second = set_up(&data, &store, &fresh).await;
+        for part in Part::ALL {
+            let same = first.of(part) == second.of(part);
+            assert_eq!(same, part != Part::Agent, "{part:?}");
+        }
+        assert_eq!(all_work(&store, &second).await, [true; 6]);
+    }
+
+    #[tokio::test]
+    async fn whatever_call_of_the_store_fails_the_next_start_mends_it() {
+        for place in 0..24 {
+            let (data, store, fresh) = (Data::memory(), MemoryStore::default(), SeededIds::new(1));
+            let first = set_up(&data, &store, &fresh).await;
+            data.remove(FILE).unwrap();
+            let broken = app::StoreError::Unavailable("cut off".to_owned());
+            let mut faults = vec![testkit::Fault::Pass; place];
+            faults.push(testkit::Fault::After(broken));
+            store.inject(&faults);
+            let clock = TestClock::default();
+            let failed = Keys::set_up(&data, &store, &clock, &fresh).await;
+            assert_eq!(failed.is_err(), place < 18, "{place}");
+            store.inject(&[]);
+            let last = set_up(&data, &store, &fresh).await;
+            assert_eq!(all_work(&store, &first).await, [false; 6], "{place}");
+            assert_eq!(all_work(&store, &last).await, [true; 6], "{place}");
+            let world = store.world();
+            let alive = world.keys.values().filter(|key| key.revoked_at.is_none());
+            assert_eq!(alive.count(), 6, "{place}: and no more than those");
+        }
+    }
+
+    #[test]
+    fn what_holds_keys_does_not_show_them() {
+        let secret = SecretKey::from_random(&[7; 32]);
+        let keys = Keys(BTreeMap::from([(Part::Owner, secret.clone())]));
+        assert!(!format!("{keys:?}").contains(&secret.reveal()[4..]));
+    }
 }

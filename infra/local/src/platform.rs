@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use app::ports::Random as _;
 use dynamo::DynamoStore;
 use http_api::{CursorKey, FunctionName, Service, handlers};
 use runtime::controller::HttpController;
@@ -20,7 +21,7 @@ use crate::data::{Data, remove};
 use crate::engine::Engine;
 use crate::failure::{Failure, run, start};
 use crate::gateway::{self, Functions};
-use crate::keys::{Keys, Part, random};
+use crate::keys::{Keys, Part};
 use crate::pump::Pump;
 use crate::queue::Queue;
 use crate::ticker;
@@ -67,7 +68,9 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, String), Failure> {
 
 /// A fresh secret.
 fn secret() -> Result<String, Failure> {
-    Ok(app::auth::hex(&random()?))
+    let random = SystemIds.random();
+    let random = random.map_err(|error| start("cannot make a secret", error))?;
+    Ok(app::auth::hex(&random))
 }
 
 impl Platform {
@@ -83,7 +86,7 @@ impl Platform {
         });
         let engine = table(&data).await?;
         let store = DynamoStore::new(engine.tables(), TABLE);
-        let keys = Keys::set_up(&data, &store).await?;
+        let keys = Keys::set_up(&data, &store, &SystemClock, &SystemIds).await?;
         let host = Host::new(Arc::clone(&data), options.program.clone());
         let host = Arc::new(host.map_err(|error| start("cannot read the notes of VMs", error))?);
 
@@ -258,6 +261,7 @@ fn functions(store: DynamoStore, data: &Data) -> Result<Functions, Failure> {
             FunctionName::Reservations => handlers::reservations(service),
             FunctionName::Vms => handlers::vms(service),
             FunctionName::Nodes => handlers::nodes(service),
+            FunctionName::Keys => handlers::keys(service),
         };
         (name, runtime::http::function(function))
     });

@@ -8,6 +8,7 @@ use domain::{Caller, KeyId, OrgId, Timestamp};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
+use crate::grant::{Grant, Role};
 use crate::ports::{Clock, LoadKey, StoreResult};
 
 /// Something a key may do.
@@ -59,10 +60,16 @@ pub struct ApiKey {
     pub id: KeyId,
     /// The org it belongs to.
     pub org: OrgId,
+    /// What it is called.
+    pub name: String,
+    /// The first characters of its secret, by which its holder knows it again.
+    pub prefix: String,
     /// What it may do.
-    pub permissions: BTreeSet<Permission>,
+    pub grant: Grant,
     /// Whether it belongs to an operator of the platform.
     pub operator: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
     /// From when on it is refused; `None` never.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked, if it was.
@@ -76,6 +83,10 @@ pub struct Principal {
     pub caller: Caller,
     /// What the key may do.
     pub permissions: BTreeSet<Permission>,
+    /// The role that says so, unless it has its permissions one by one.
+    pub role: Option<Role>,
+    /// From when on the key is refused; `None` never.
+    pub expires_at: Option<Timestamp>,
 }
 
 impl Principal {
@@ -104,6 +115,13 @@ impl Principal {
 pub struct KeyDigest(String);
 
 impl KeyDigest {
+    /// Takes the digits; `None` if they are not those of a digest.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        (text.len() == 64 && text.bytes().all(digit)).then(|| Self(text.to_owned()))
+    }
+
     /// The digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -113,7 +131,7 @@ impl KeyDigest {
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The secret of an API key. Its `Debug` shows no more than the prefix.
+/// The secret of an API key. Its `Debug` shows no more than what kind of key it is.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretKey(String);
 
@@ -121,15 +139,21 @@ impl SecretKey {
     /// Characters after `or_`: 32 random ones and 6 of checksum.
     const BODY_CHARS: usize = 38;
     const CHECKSUM_CHARS: usize = 6;
+    /// Characters that may be shown: `or_` and the first 6. The 26 after them cannot be guessed.
+    const PREFIX_CHARS: usize = 9;
     /// Most characters of a legacy key, prefix included.
     const LEGACY_CHARS_MAX: usize = 128;
 
     /// Makes a key out of 32 random bytes: `or_`, 32 characters of base 62, 6 of checksum.
+    ///
+    /// Every character is as likely as any other. The bytes are stretched, since some of them are
+    /// passed over: 256 is no multiple of 62.
     #[must_use]
     pub fn from_random(random: &[u8; 32]) -> Self {
-        let body: String = random
-            .iter()
-            .map(|byte| char::from(BASE62[usize::from(*byte) % 62]))
+        let random_chars = Self::BODY_CHARS - Self::CHECKSUM_CHARS;
+        let body: String = stretched(random)
+            .filter_map(letter)
+            .take(random_chars)
             .collect();
         let sum = checksum(&body);
         Self(format!("or_{body}{sum}"))
@@ -177,6 +201,12 @@ impl SecretKey {
         KeyDigest(hex(&Sha256::digest(self.0.as_bytes())))
     }
 
+    /// The part of it that may be shown again and again.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        self.0.get(..Self::PREFIX_CHARS).unwrap_or_default()
+    }
+
     /// The secret itself, to be shown once.
     #[must_use]
     pub fn reveal(&self) -> &str {
@@ -188,6 +218,22 @@ impl std::fmt::Debug for SecretKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}…", &self.0[..3])
     }
+}
+
+/// Bytes without end that the 32 determine, and that look as random.
+fn stretched(random: &[u8; 32]) -> impl Iterator<Item = u8> {
+    let block = move |count: u64| {
+        let hash = Sha256::new().chain_update(random);
+        hash.chain_update(count.to_be_bytes()).finalize()
+    };
+    (0..).flat_map(block)
+}
+
+/// The character that a random byte stands for; `None` for the last bytes, which would make some
+/// characters likelier than others.
+fn letter(byte: u8) -> Option<char> {
+    const WHOLE_ROUNDS: u8 = 62 * 4;
+    (byte < WHOLE_ROUNDS).then(|| char::from(BASE62[usize::from(byte % 62)]))
 }
 
 /// Bytes in lower-case hexadecimal.
@@ -240,7 +286,9 @@ pub async fn authenticate(
     };
     Ok(Principal {
         caller,
-        permissions: key.permissions,
+        permissions: key.grant.permissions(),
+        role: key.grant.role(),
+        expires_at: key.expires_at,
     })
 }
 
@@ -311,6 +359,39 @@ mod tests {
         typed[10] = if typed[10] == 'x' { 'y' } else { 'x' };
         assert_eq!(SecretKey::parse(&typed.iter().collect::<String>()), None);
         assert_eq!(format!("{key:?}"), "or_…");
+    }
+
+    #[test]
+    fn every_character_of_a_secret_is_as_likely_as_any_other() {
+        let mut count: BTreeMap<char, usize> = BTreeMap::new();
+        for letter in (0..=u8::MAX).filter_map(letter) {
+            *count.entry(letter).or_default() += 1;
+        }
+        assert_eq!(count.len(), 62);
+        assert!(count.values().all(|count| *count == 4), "{count:?}");
+    }
+
+    #[test]
+    fn a_secret_follows_from_its_random_bytes_and_from_each_of_them() {
+        let secret = SecretKey::from_random(&[255; 32]);
+        assert_eq!(secret, SecretKey::from_random(&[255; 32]));
+        assert_eq!(secret.prefix(), &secret.reveal()[..9]);
+        for place in 0..32 {
+            let mut other = [255; 32];
+            other[place] = 254;
+            let other = SecretKey::from_random(&other);
+            assert_ne!(other.prefix(), secret.prefix(), "{place}");
+        }
+    }
+
+    #[test]
+    fn a_digest_is_read_back_and_nothing_else_is_one() {
+        let digest = SecretKey::from_random(&[7; 32]).digest();
+        assert_eq!(KeyDigest::parse(digest.as_str()), Some(digest.clone()));
+        let upper = digest.as_str().to_uppercase();
+        for bad in ["", "ab", &*upper, &digest.as_str()[1..], &"g".repeat(64)] {
+            assert_eq!(KeyDigest::parse(bad), None, "{bad:?}");
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use domain::Refusal;
 use domain::reservation::Reservation;
 
+use crate::ports::NoRandom;
+
 /// The store did not do its part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
@@ -103,5 +105,11 @@ impl From<StoreError> for Error {
             StoreError::Unavailable(_) => Error::Unavailable(internal),
             StoreError::Corrupt(_) => Error::Bug(internal),
         }
+    }
+}
+
+impl From<NoRandom> for Error {
+    fn from(error: NoRandom) -> Self {
+        Error::Bug(Internal(error.to_string()))
     }
 }

@@ -9,12 +9,13 @@ use domain::reservation::{Reclaim, Release, Reservation};
 use domain::stamp::{ActionKind, Stamp, WriteId};
 use domain::vm::{Sentence, Vm};
 use domain::{
-    GpuModelId, NodeId, OrgId, ReservationId, Timestamp, UnitId, Version, VmId, VmStatus,
+    GpuModelId, KeyId, NodeId, OrgId, ReservationId, Timestamp, UnitId, Version, VmId, VmStatus,
 };
 use std::collections::BTreeSet;
 
 use crate::auth::{ApiKey, KeyDigest};
 use crate::error::StoreError;
+use crate::grant::Keeper;
 use crate::idempotency::{IdempotencyKey, Kept, OnceCommit};
 
 /// Result of a call to the store.
@@ -88,14 +89,53 @@ pub trait LoadKey: Send + Sync {
     ) -> impl Future<Output = StoreResult<Option<ApiKey>>> + Send;
 }
 
-/// Writes an API key: used when a platform is set up.
+/// A source of random bytes that nobody can foresee.
+pub trait Random: Send + Sync + 'static {
+    /// Fresh bytes, as many as a secret is made of.
+    ///
+    /// # Errors
+    /// [`NoRandom`]: then no secret may be made.
+    fn random(&self) -> Result<[u8; 32], NoRandom>;
+}
+
+/// The machine has no random bytes to give.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no random bytes: {0}")]
+pub struct NoRandom(pub String);
+
+/// Writes a new API key.
 pub trait PutKey: Send + Sync {
-    /// Stores the key under the digest of its secret, over an older one.
+    /// Stores it under the digest of its secret, and under its id in the list of its org, if there
+    /// is neither. The same key put again is [`Commit::Done`] and changes nothing.
     fn put_key(
         &self,
         digest: &KeyDigest,
         key: &ApiKey,
-    ) -> impl Future<Output = StoreResult<()>> + Send;
+    ) -> impl Future<Output = StoreResult<Commit>> + Send;
+}
+
+/// Lists an org's API keys in order of their ids, which is the order they were made in.
+pub trait ListKeys: Send + Sync {
+    /// At most `limit` of them, those after `after`, revoked ones too; strongly consistent.
+    fn list_keys(
+        &self,
+        org: &OrgId,
+        after: Option<&KeyId>,
+        limit: usize,
+    ) -> impl Future<Output = StoreResult<Page<ApiKey, KeyId>>> + Send;
+}
+
+/// Revokes API keys: one conditional write.
+pub trait RevokeKey: Send + Sync {
+    /// Revokes the org's key of this id at `at` if [`Keeper::check`] allows it. A key that is
+    /// revoked already keeps its instant.
+    fn revoke_key(
+        &self,
+        org: &OrgId,
+        id: &KeyId,
+        keeper: Keeper,
+        at: Timestamp,
+    ) -> impl Future<Output = StoreResult<Write<ApiKey>>> + Send;
 }
 
 /// Reads a node, strongly consistent.

@@ -33,6 +33,13 @@ pub const REASON_CHARS_MAX: usize = 512;
 /// Most characters of a VM's name.
 pub const VM_NAME_CHARS_MAX: usize = 128;
 
+/// Most characters of an API key's name.
+pub const KEY_NAME_CHARS_MAX: usize = 128;
+
+/// Longest life that may be asked for an API key, in seconds: ten years, which any clock can count.
+/// A key that is to live on is made without an end.
+pub const KEY_LIFE_SECONDS_MAX: u32 = 10 * 365 * 24 * 3_600;
+
 /// Most bytes of a request body.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 

@@ -4,7 +4,7 @@
 
 use app::auth::KeyDigest;
 use app::idempotency::IdempotencyKey;
-use domain::{GpuModelId, NodeId, OrgId, ReservationId, Version, VmId};
+use domain::{GpuModelId, KeyId, NodeId, OrgId, ReservationId, Version, VmId};
 
 /// Partition key of the table.
 pub(crate) const PK: &str = "PK";
@@ -86,6 +86,14 @@ impl Key {
         }
     }
 
+    /// Of the entry that an API key has in the list of its org.
+    pub(crate) fn key_link(org: &OrgId, id: &KeyId) -> Self {
+        Self {
+            pk: org_keys_pk(org),
+            sk: format!("KEY#{id}"),
+        }
+    }
+
     /// Of an audit record.
     pub(crate) fn audit(id: &ReservationId, version: Version, beside: Option<&VmId>) -> Self {
         let own = audit_version(version);
@@ -110,6 +118,8 @@ pub(crate) enum Subject {
     Vm(VmId),
     /// An API key, by the digest of its secret.
     ApiKey(String),
+    /// The entry of an API key in the list of its org.
+    KeyLink(OrgId, KeyId),
     /// An answer kept for a call, by its org and its idempotency key.
     Kept(OrgId, String),
     /// An audit record: of a reservation, a version, and a VM for one beside the version's own.
@@ -132,6 +142,10 @@ impl Subject {
                 Some(Subject::Kept(OrgId::parse(org).ok()?, key.to_owned()))
             }
             ("KEY", "KEY") => Some(Subject::ApiKey(id.to_owned())),
+            ("ORG", _) => {
+                let key = KeyId::parse(sk.strip_prefix("KEY#")?).ok()?;
+                Some(Subject::KeyLink(OrgId::parse(id).ok()?, key))
+            }
             ("AUDIT", _) => {
                 let reservation = ReservationId::parse(id).ok()?;
                 let (version, beside) = parse_audit(sk)?;
@@ -177,6 +191,16 @@ pub(crate) fn reservations_after(after: Option<&ReservationId>) -> (String, Stri
 /// First and last partition key of VMs after `after`: the sort key of [`ORG_INDEX`].
 pub(crate) fn vms_after(after: Option<&VmId>) -> (String, String) {
     range("VM#", after.map(VmId::as_str))
+}
+
+/// Partition key of the list of an org's API keys.
+pub(crate) fn org_keys_pk(org: &OrgId) -> String {
+    format!("ORG#{org}")
+}
+
+/// First and last sort key of an org's API keys after `after`.
+pub(crate) fn keys_after(after: Option<&KeyId>) -> (String, String) {
+    range("KEY#", after.map(KeyId::as_str))
 }
 
 fn range(prefix: &str, after: Option<&str>) -> (String, String) {
@@ -237,7 +261,7 @@ mod tests {
             let node = NodeId::parse(&a).unwrap();
             let reservation = ReservationId::parse(&b).unwrap();
             let vm = VmId::parse(&a).unwrap();
-            let org = OrgId::parse(&b).unwrap();
+            let (org, key) = (OrgId::parse(&b).unwrap(), KeyId::parse(&a).unwrap());
             let audit = Key::audit(&reservation, version, beside.as_ref());
             let cases = [
                 (Key::node(&node), Subject::Node(node.clone())),
@@ -246,6 +270,7 @@ mod tests {
                     Subject::Reservation(node.clone(), reservation.clone()),
                 ),
                 (Key::vm(&vm), Subject::Vm(vm.clone())),
+                (Key::key_link(&org, &key), Subject::KeyLink(org.clone(), key.clone())),
                 (audit, Subject::Audit(reservation.clone(), version, beside)),
                 (
                     Key::kept(&org, &IdempotencyKey::parse("a/b+c=").unwrap()),
@@ -286,6 +311,7 @@ mod tests {
             ("VM#a#b", "VM"),
             ("AUDIT#r", "V#1"),
             ("AUDIT#r", "V#00000000000000000000"),
+            ("ORG#o", "VM#v"),
             ("X#r", "X"),
             ("", ""),
         ] {

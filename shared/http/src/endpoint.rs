@@ -1,16 +1,19 @@
 //! One HTTP function: takes an API Gateway event, does in order what every call needs, and answers.
 //!
-//! The order is part of the contract: route, key, permission, body, and only then the resource.
+//! The order is part of the contract: route, key, permission, body, and only then the resource. A
+//! route that is open to anyone is answered without a key, and without a handler.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use app::auth::{KeyCache, Principal, authenticate};
+use app::grant::LACKS_ROLE;
 use app::idempotency::{Answer as Kept, Known, Repeatable, known};
 use app::ports::{Clock, Ids, LoadKey, Once};
 use app::{Context, Error};
-use domain::{Caller, Refusal};
+use domain::{Caller, Refusal, Version};
 use futures_util::future::BoxFuture;
+use lambda_http::http::response::Builder;
 use lambda_http::http::{HeaderMap, Response};
 use lambda_http::request::LambdaRequest;
 use lambda_http::{Adapter, Body, LambdaEvent, Request, RequestExt, Service as _, service_fn};
@@ -18,12 +21,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cursor::CursorKey;
+use crate::handlers::open;
 use crate::log::Line;
 use crate::problem::{Answer, Problem};
 use crate::request::{
     Call, check_body, check_conditions, check_query, fingerprint, header, idempotency_key,
 };
-use crate::routes::{Found, FunctionName, Otherwise, Route, find};
+use crate::routes::{Access, Found, FunctionName, Otherwise, Route, find};
 use crate::view::ReservationView;
 
 /// What every handler has at hand.
@@ -55,13 +59,23 @@ impl<S: Clone, C: Clone, I> Service<S, C, I> {
     }
 }
 
-/// The good answer of a handler: always 200.
-#[derive(Debug, Clone, PartialEq)]
+/// The good answer of a handler: 200, or 204 where there is nothing to say. Its `Debug` does not
+/// show the body, which may hold a fresh secret.
+#[derive(Clone, PartialEq)]
 pub struct Reply {
-    /// The body.
-    pub body: Value,
+    /// The body; `None` is 204.
+    pub body: Option<Value>,
     /// The version to send as `ETag`, where the body is a versioned resource.
     pub version: Option<u64>,
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reply")
+            .field("has_body", &self.body.is_some())
+            .field("version", &self.version)
+            .finish()
+    }
 }
 
 impl Reply {
@@ -73,9 +87,18 @@ impl Reply {
         let body = serde_json::to_value(body)
             .map_err(|error| Error::Bug(app::error::Internal(error.to_string())))?;
         Ok(Self {
-            body,
+            body: Some(body),
             version: None,
         })
+    }
+
+    /// Nothing: it is done.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            body: None,
+            version: None,
+        }
     }
 
     /// An answer that was kept.
@@ -83,19 +106,19 @@ impl Reply {
     /// # Errors
     /// [`Error::Bug`] if it is no JSON.
     pub fn of(answer: &Kept) -> Result<Self, Error> {
-        let body = serde_json::from_str(&answer.body)
+        let body: Value = serde_json::from_str(&answer.body)
             .map_err(|error| Error::Bug(app::error::Internal(error.to_string())))?;
         Ok(Self {
-            body,
+            body: Some(body).filter(|body| !body.is_null()),
             version: answer.version.map(domain::Version::get),
         })
     }
 
-    /// The reply as an answer to be kept.
+    /// The reply as an answer to be kept; null stands for no body.
     #[must_use]
     pub fn answer(&self) -> Kept {
         Kept {
-            body: self.body.to_string(),
+            body: self.body.as_ref().unwrap_or(&Value::Null).to_string(),
             version: self.version.and_then(domain::Version::stored),
         }
     }
@@ -198,14 +221,20 @@ where
             seen.route = Some(route);
             failed(&request_id, &Error::not_found(), now)
         }
+        Found::Route(route, _) if route.access == Access::Open => {
+            seen.route = Some(route);
+            match look_at(&request, route).and_then(|_| Ok(open(route.operation)?)) {
+                Ok(reply) => succeeded(&request_id, &reply),
+                Err(rejected) => rejected.answer(&request_id, now),
+            }
+        }
         Found::Route(route, path) => {
             seen.route = Some(route);
             seen.path.clone_from(&path);
             match admit(&service, &request, route, path, &request_id, &mut seen).await {
-                Err(Rejected::Answer(answer)) => refused(&request_id, answer, None),
-                Err(Rejected::Error(error)) => failed(&request_id, &error, now),
+                Err(rejected) => rejected.answer(&request_id, now),
                 Ok(call) => match handled(&service, handle, call).await {
-                    Ok(reply) => succeeded(&request_id, reply),
+                    Ok(reply) => succeeded(&request_id, &reply),
                     Err(error) => failed(&request_id, &error, service.clock.now()),
                 },
             }
@@ -284,6 +313,15 @@ enum Rejected {
     Answer(Answer),
 }
 
+impl Rejected {
+    fn answer(self, request_id: &str, now: domain::Timestamp) -> Outcome {
+        match self {
+            Rejected::Error(error) => failed(request_id, &error, now),
+            Rejected::Answer(answer) => refused(request_id, answer, None),
+        }
+    }
+}
+
 impl From<Error> for Rejected {
     fn from(error: Error) -> Self {
         Rejected::Error(error)
@@ -310,11 +348,8 @@ async fn admit<S: LoadKey, C: Clock, I>(
     let principal = authenticate(&service.keys, authorization, now).await?;
     seen.caller = Some(principal.caller.clone());
     permit(route, &path, &principal)?;
-    let query = query(request)?;
-    check_query(route, &query)?;
+    let (query, if_match) = look_at(request, route)?;
     let body: &[u8] = request.body();
-    check_body(route, request.headers(), body)?;
-    let if_match = check_conditions(route, request.headers())?;
     let key = idempotency_key(route, request.headers())?;
     let repeatable = key.map(|key| Repeatable {
         org: principal.caller.org.clone(),
@@ -336,6 +371,18 @@ async fn admit<S: LoadKey, C: Clock, I>(
     })
 }
 
+/// Judges what a request has beside its key: query, body, conditions.
+fn look_at(
+    request: &Request,
+    route: &Route,
+) -> Result<(BTreeMap<String, String>, Option<Version>), Rejected> {
+    let query = query(request)?;
+    check_query(route, &query)?;
+    check_body(route, request.headers(), request.body())?;
+    let if_match = check_conditions(route, request.headers())?;
+    Ok((query, if_match))
+}
+
 /// A header that may be there once; a repeated one counts as absent.
 fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     (headers.get_all(name).iter().count() == 1)
@@ -343,17 +390,27 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
         .flatten()
 }
 
-/// The key's permission, and the org of the path where it names one.
+/// The key's permission or role, and the org of the path where it names one.
 fn permit(
     route: &Route,
     path: &[(&'static str, String)],
     principal: &Principal,
 ) -> Result<(), Error> {
-    let allowed = route.any_of.is_empty() || route.any_of.iter().any(|p| principal.may(*p));
+    let (allowed, lacking) = match route.access {
+        Access::Open | Access::AnyKey => (true, ""),
+        Access::Permission(any_of) => (
+            any_of.iter().any(|p| principal.may(*p)),
+            "this key lacks the permission for this call",
+        ),
+        Access::Role(any_of) => {
+            let held = principal.role.is_some_and(|role| any_of.contains(&role));
+            (principal.caller.operator || held, LACKS_ROLE)
+        }
+    };
     if !allowed {
         return Err(match route.otherwise {
             Otherwise::NotFound => Error::not_found(),
-            Otherwise::Forbidden => Error::Forbidden("this key lacks the permission for this call"),
+            Otherwise::Forbidden => Error::Forbidden(lacking),
         });
     }
     match path.iter().find(|(name, _)| *name == "orgId") {
@@ -375,13 +432,16 @@ fn query(request: &Request) -> Result<BTreeMap<String, String>, Error> {
     Ok(out)
 }
 
-fn succeeded(request_id: &str, reply: Reply) -> Outcome {
+fn succeeded(request_id: &str, reply: &Reply) -> Outcome {
     let mut headers = Vec::new();
     if let Some(version) = reply.version {
         headers.push(("etag", format!("\"{version}\"")));
     }
     Outcome {
-        response: response(200, request_id, &headers, &reply.body),
+        response: match &reply.body {
+            Some(body) => response(200, request_id, &headers, body),
+            None => bodiless(204, request_id),
+        },
         code: "ok",
     }
 }
@@ -437,24 +497,33 @@ fn refused(request_id: &str, answer: Answer, current: Option<ReservationView>) -
     }
 }
 
-/// The response with the headers that every response has. Serialising the bodies of this crate
-/// cannot fail; were it to, the answer is an empty 500.
+/// The response with the headers that every response with a body has. Serialising the bodies of
+/// this crate cannot fail; were it to, the answer is an empty 500.
 fn response(
     status: u16,
     request_id: &str,
     headers: &[(&str, String)],
     body: &impl Serialize,
 ) -> Response<Body> {
-    let text = serde_json::to_string(body);
-    let mut builder = Response::builder()
-        .status(if text.is_ok() { status } else { 500 })
-        .header("content-type", "application/json")
-        .header("cache-control", "no-store")
-        .header("x-request-id", request_id);
+    let Ok(text) = serde_json::to_string(body) else {
+        return bodiless(500, request_id);
+    };
+    let mut builder = begun(status, request_id).header("content-type", "application/json");
     for (name, value) in headers {
         builder = builder.header(*name, value);
     }
-    builder
-        .body(Body::from(text.unwrap_or_default()))
+    builder.body(Body::from(text)).unwrap_or_default()
+}
+
+fn bodiless(status: u16, request_id: &str) -> Response<Body> {
+    begun(status, request_id)
+        .body(Body::Empty)
         .unwrap_or_default()
+}
+
+fn begun(status: u16, request_id: &str) -> Builder {
+    Response::builder()
+        .status(status)
+        .header("cache-control", "no-store")
+        .header("x-request-id", request_id)
 }

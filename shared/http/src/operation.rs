@@ -24,6 +24,11 @@ impl Operation {
             Operation::TerminateVm => "TerminateVm",
             Operation::ReaffirmReservation => "ReaffirmReservation",
             Operation::PutTopology => "PutTopology",
+            Operation::CreateKey => "CreateKey",
+            Operation::ListKeys => "ListKeys",
+            Operation::RevokeKey => "RevokeKey",
+            Operation::WhoAmI => "WhoAmI",
+            Operation::GetHealth => "GetHealth",
         }
     }
 }

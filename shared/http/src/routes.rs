@@ -2,6 +2,7 @@
 //! the gateway's routes and the authorisation test all come from it.
 
 use app::auth::Permission;
+use app::grant::Role;
 
 /// A deployed function that answers HTTP calls; named as its folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,17 +19,20 @@ pub enum FunctionName {
     Vms,
     /// Nodes and their agents.
     Nodes,
+    /// API keys.
+    Keys,
 }
 
 impl FunctionName {
     /// All of them.
-    pub const ALL: [FunctionName; 6] = [
+    pub const ALL: [FunctionName; 7] = [
         FunctionName::Release,
         FunctionName::Reclaim,
         FunctionName::End,
         FunctionName::Reservations,
         FunctionName::Vms,
         FunctionName::Nodes,
+        FunctionName::Keys,
     ];
 
     /// The function that also answers what no route matches.
@@ -44,6 +48,7 @@ impl FunctionName {
             FunctionName::Reservations => "reservations",
             FunctionName::Vms => "vms",
             FunctionName::Nodes => "nodes",
+            FunctionName::Keys => "keys",
         }
     }
 }
@@ -69,6 +74,24 @@ pub enum Operation {
     ListVms,
     GetVm,
     TerminateVm,
+    CreateKey,
+    ListKeys,
+    RevokeKey,
+    WhoAmI,
+    GetHealth,
+}
+
+/// Who may call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Anyone, without a key: nothing of the call is looked at that a key would be needed for.
+    Open,
+    /// Any valid key.
+    AnyKey,
+    /// Keys with one of these permissions.
+    Permission(&'static [Permission]),
+    /// Keys with one of these roles, and operators.
+    Role(&'static [Role]),
 }
 
 /// How a caller without the needed permission is refused.
@@ -102,9 +125,9 @@ pub struct Route {
     pub function: FunctionName,
     /// What it does.
     pub operation: Operation,
-    /// Permissions of which the key needs one; empty where any valid key will do.
-    pub any_of: &'static [Permission],
-    /// How a key without them is refused.
+    /// Who may call.
+    pub access: Access,
+    /// How a key that may not is refused.
     pub otherwise: Otherwise,
     /// Whether there is a body.
     pub body: BodyRule,
@@ -133,7 +156,7 @@ impl Route {
             path,
             function,
             operation,
-            any_of: &[],
+            access: Access::AnyKey,
             otherwise: Otherwise::NotFound,
             body: BodyRule::None,
             query: &[],
@@ -143,8 +166,19 @@ impl Route {
     }
 
     const fn needs(mut self, any_of: &'static [Permission], otherwise: Otherwise) -> Self {
-        self.any_of = any_of;
+        self.access = Access::Permission(any_of);
         self.otherwise = otherwise;
+        self
+    }
+
+    const fn keepers(mut self) -> Self {
+        self.access = Access::Role(Role::KEEPERS);
+        self.otherwise = Otherwise::Forbidden;
+        self
+    }
+
+    const fn open(mut self) -> Self {
+        self.access = Access::Open;
         self
     }
 
@@ -304,6 +338,37 @@ pub static ROUTES: &[Route] = &[
     )
     .needs(STOP, Otherwise::NotFound)
     .body(BodyRule::Optional),
+    Route::new(
+        "POST",
+        "/v1/orgs/{orgId}/api-keys/create",
+        FunctionName::Keys,
+        Operation::CreateKey,
+    )
+    .keepers()
+    .body(BodyRule::Required),
+    Route::new(
+        "GET",
+        "/v1/orgs/{orgId}/api-keys",
+        FunctionName::Keys,
+        Operation::ListKeys,
+    )
+    .keepers()
+    .query(PAGE),
+    Route::new(
+        "DELETE",
+        "/v1/orgs/{orgId}/api-keys/{id}",
+        FunctionName::Keys,
+        Operation::RevokeKey,
+    )
+    .keepers(),
+    Route::new("GET", "/v1/whoami", FunctionName::Keys, Operation::WhoAmI),
+    Route::new(
+        "GET",
+        "/healthz",
+        FunctionName::DEFAULT,
+        Operation::GetHealth,
+    )
+    .open(),
 ];
 
 /// What a method and a path come to.

@@ -1,5 +1,7 @@
 //! Resources as callers see them. Ids come sorted; what has no value is left out.
 
+mod keys;
+
 use app::nodes::{NodeView as LoadedNode, Termination};
 use domain::audit::{Record, Snapshot};
 use domain::reservation::{Reservation, Victims};
@@ -7,6 +9,8 @@ use domain::slot::Slot;
 use domain::vm::Vm;
 use domain::{Tier, Timestamp, UnitId};
 use serde::Serialize;
+
+pub use keys::{CallerView, KeyView, MadeKeyView};
 
 fn texts<T: ToString>(ids: impl IntoIterator<Item = T>) -> Vec<String> {
     ids.into_iter().map(|id| id.to_string()).collect()

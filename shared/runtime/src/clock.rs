@@ -1,6 +1,6 @@
-//! The clock and the ids of production.
+//! The clock, the ids and the random bytes of production.
 
-use app::ports::{Clock, Ids};
+use app::ports::{Clock, Ids, NoRandom, Random};
 use domain::Timestamp;
 
 /// The machine's clock, UTC.
@@ -21,7 +21,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Ids from the machine's random source: UUID version 7, which sort by the time they were made.
+/// Ids and bytes from the machine's random source. Ids are UUID version 7, which sort by the time
+/// they were made.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemIds;
 
@@ -32,5 +33,17 @@ impl Ids for SystemIds {
     )]
     fn uuid(&self) -> String {
         uuid::Uuid::now_v7().hyphenated().to_string()
+    }
+}
+
+impl Random for SystemIds {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that draws random bytes"
+    )]
+    fn random(&self) -> Result<[u8; 32], NoRandom> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| NoRandom(error.to_string()))?;
+        Ok(bytes)
     }
 }

@@ -1,9 +1,10 @@
-//! A clock that stands still until it is told, and ids that come again with the same seed.
+//! A clock that stands still until it is told, and ids and random bytes that come again with the
+//! same seed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use app::ports::{Clock, Ids};
+use app::ports::{Clock, Ids, NoRandom, Random};
 use domain::Timestamp;
 
 use crate::random::Rng;
@@ -47,12 +48,13 @@ impl Clock for TestClock {
     }
 }
 
-/// Ids in the form of UUID version 7 that a seed determines. They sort in the order they are drawn
-/// in; clones draw from the same sequence.
+/// Ids in the form of UUID version 7 that a seed determines, and random bytes. Ids sort in the
+/// order they are drawn in; clones draw from the same sequences.
 #[derive(Debug, Clone)]
 pub struct SeededIds {
     seed: u64,
     drawn: Arc<AtomicU64>,
+    bytes_drawn: Arc<AtomicU64>,
 }
 
 impl SeededIds {
@@ -62,6 +64,7 @@ impl SeededIds {
         Self {
             seed,
             drawn: Arc::new(AtomicU64::new(0)),
+            bytes_drawn: Arc::new(AtomicU64::new(0)),
         }
     }
 }
@@ -84,6 +87,19 @@ impl Ids for SeededIds {
     }
 }
 
+impl Random for SeededIds {
+    fn random(&self) -> Result<[u8; 32], NoRandom> {
+        let count = self.bytes_drawn.fetch_add(1, Ordering::SeqCst);
+        // Not the numbers that ids are made of.
+        let mut rng = Rng::new(!self.seed ^ count.rotate_left(32));
+        let mut bytes = [0; 32];
+        for part in bytes.chunks_exact_mut(8) {
+            part.copy_from_slice(&rng.next_u64().to_be_bytes());
+        }
+        Ok(bytes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +114,18 @@ mod tests {
         assert_eq!(later, crate::fixtures::now().plus_ms(1_500));
         other.set(Timestamp::from_unix_ms(7));
         assert_eq!(clock.now().unix_ms(), 7);
+    }
+
+    #[test]
+    fn a_seed_gives_its_random_bytes_again_and_they_are_fresh() {
+        let draw = |seed| -> Vec<[u8; 32]> {
+            let ids = SeededIds::new(seed);
+            (0..100).map(|_| ids.random().unwrap()).collect()
+        };
+        let first = draw(1);
+        assert_eq!(first, draw(1));
+        let all: BTreeSet<_> = first.into_iter().chain(draw(2)).collect();
+        assert_eq!(all.len(), 200);
     }
 
     #[test]

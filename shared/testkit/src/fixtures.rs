@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use app::auth::{ApiKey, Permission, SecretKey};
+use app::grant::{Grant, Role};
 use domain::node::Register;
 use domain::reservation::{Reserve, reserve};
 use domain::stamp::Actor;
@@ -239,11 +240,25 @@ pub fn secret(number: u8) -> SecretKey {
 /// A valid key of `caller` with these permissions.
 #[must_use]
 pub fn api_key(caller: &Caller, permissions: &[Permission]) -> ApiKey {
+    let permissions = permissions.iter().copied().collect();
+    granted(caller, Grant::Permissions(permissions))
+}
+
+/// A valid key of `caller` with this role.
+#[must_use]
+pub fn role_key(caller: &Caller, role: Role) -> ApiKey {
+    granted(caller, Grant::Role(role))
+}
+
+fn granted(caller: &Caller, grant: Grant) -> ApiKey {
     ApiKey {
         id: caller.key.clone(),
         org: caller.org.clone(),
-        permissions: permissions.iter().copied().collect(),
+        name: format!("the key of {}", caller.org),
+        prefix: "or_Prefix".to_owned(),
+        grant,
         operator: caller.operator,
+        created_at: now(),
         expires_at: None,
         revoked_at: None,
     }

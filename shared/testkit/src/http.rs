@@ -17,7 +17,8 @@ use crate::events::{self, HttpEvent};
 use crate::store::Store;
 
 pub use fleet::{
-    Fleet, OTHER_NODE, OTHER_OWNER_ORG, REVIEWED_NODE, Target, good_call, key_of, secret_of,
+    Fleet, OTHER_NODE, OTHER_OWNER_ORG, REVIEWED_NODE, Target, good_call, good_status, key_of,
+    secret_of,
 };
 
 /// All HTTP functions over one store and one clock. Keys are not kept between calls.
@@ -46,7 +47,8 @@ impl<S: Store + Clone + 'static> Platform<S> {
             handlers::end(Arc::clone(&service)),
             handlers::reservations(Arc::clone(&service)),
             handlers::vms(Arc::clone(&service)),
-            handlers::nodes(service),
+            handlers::nodes(Arc::clone(&service)),
+            handlers::keys(service),
         ];
         let functions = functions.into_iter().map(|f| (f.name, f)).collect();
         Self {
@@ -112,6 +114,12 @@ impl Answer {
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// Whether the call did what it was for.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        (200..300).contains(&self.status)
     }
 
     /// The text of a member of the body; empty if there is none.

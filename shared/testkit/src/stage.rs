@@ -72,7 +72,8 @@ impl Stage {
         let store = stage.store();
         for caller in cast() {
             let key = fixtures::api_key(&caller, &Permission::ALL);
-            done(store.put_key(&key_of(&caller).digest(), &key).await);
+            let put = store.put_key(&key_of(&caller).digest(), &key).await;
+            assert_eq!(done(put), Commit::Done);
         }
         let (node, write) = (fixtures::node(UNITS), fixtures::write(0xe001));
         assert_eq!(done(store.put_node(&node, &write).await), Write::Done(()));
@@ -117,6 +118,8 @@ impl Stage {
             principal: Principal {
                 caller,
                 permissions: Permission::ALL.into(),
+                role: None,
+                expires_at: None,
             },
             request_id: self.ids.uuid(),
         }

@@ -1,14 +1,18 @@
 //! All ports of the store under one name, for suites that run over any store.
 
 use app::ports::{
-    ChangeTopology, CondemnVm, CountAttempt, FindDue, FindMarket, ListReservations, ListVms,
-    LoadKey, LoadNode, LoadReservations, LoadVms, LookAgain, MoveCustody, Once, PlaceVm, PutAudit,
-    PutKey, PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
+    ChangeTopology, CondemnVm, CountAttempt, FindDue, FindMarket, ListKeys, ListReservations,
+    ListVms, LoadKey, LoadNode, LoadReservations, LoadVms, LookAgain, MoveCustody, Once, PlaceVm,
+    PutAudit, PutKey, PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, RevokeKey, SettleVm,
 };
 
-/// The ports of keys and nodes.
-pub trait Registry: LoadKey + PutKey + LoadNode + PutNode + FindMarket {}
-impl<T: LoadKey + PutKey + LoadNode + PutNode + FindMarket> Registry for T {}
+/// The ports of keys.
+pub trait Keyring: LoadKey + PutKey + ListKeys + RevokeKey {}
+impl<T: LoadKey + PutKey + ListKeys + RevokeKey> Keyring for T {}
+
+/// The ports of nodes.
+pub trait Registry: LoadNode + PutNode + FindMarket {}
+impl<T: LoadNode + PutNode + FindMarket> Registry for T {}
 
 /// The ports of reservations and their audit trail.
 pub trait Reservations:
@@ -45,5 +49,5 @@ pub trait Machines: LoadVms + ListVms + PlaceVm + SettleVm + CondemnVm + CountAt
 impl<T: LoadVms + ListVms + PlaceVm + SettleVm + CondemnVm + CountAttempt> Machines for T {}
 
 /// A whole store: every port that a use case may ask of one.
-pub trait Store: Registry + Reservations + Machines {}
-impl<T: Registry + Reservations + Machines> Store for T {}
+pub trait Store: Keyring + Registry + Reservations + Machines {}
+impl<T: Keyring + Registry + Reservations + Machines> Store for T {}

@@ -9,6 +9,7 @@
 mod crash;
 mod damage;
 mod demo;
+mod keys;
 mod metrics;
 mod processes;
 mod refusals;

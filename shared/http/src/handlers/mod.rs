@@ -1,7 +1,9 @@
 //! One file for each function: reads the call, asks the use case, shows the result.
 
 mod capacity;
+mod keys;
 mod nodes;
+mod open;
 mod reservations;
 mod vms;
 
@@ -11,8 +13,8 @@ use app::Error;
 use app::error::Internal;
 use app::idempotency::{Answer, Keep};
 use app::ports::{
-    ChangeTopology, Clock, Ids, ListReservations, ListVms, LoadKey, LoadVms, Once, Page, PutNode,
-    ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
+    ChangeTopology, Clock, Ids, ListKeys, ListReservations, ListVms, LoadKey, LoadVms, Once, Page,
+    PutKey, PutNode, Random, ReadAudit, ReclaimUnits, ReleaseUnits, RevokeKey, SettleVm,
 };
 use app::terms::TermStore;
 use app::vms::PlaceStore;
@@ -22,6 +24,8 @@ use crate::endpoint::{HttpFunction, Reply, Service};
 use crate::request::Call;
 use crate::routes::FunctionName;
 use crate::view::{PageView, ReservationView};
+
+pub(crate) use open::open;
 
 type Shared<S, C, I> = Arc<Service<S, C, I>>;
 
@@ -128,4 +132,14 @@ where
     I: Ids,
 {
     HttpFunction::new(FunctionName::Nodes, service, nodes::handle)
+}
+
+/// The `keys` function.
+pub fn keys<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
+where
+    S: LoadKey + Once + PutKey + ListKeys + RevokeKey + 'static,
+    C: Clock,
+    I: Ids + Random,
+{
+    HttpFunction::new(FunctionName::Keys, service, keys::handle)
 }

@@ -2,6 +2,7 @@
 //! of their lives, a key for each part in the play.
 
 use app::auth::{ApiKey, Permission, SecretKey};
+use app::ports::Commit;
 use app::react::{Change, react};
 use domain::{Caller, Reservation};
 use http_api::routes::Operation;
@@ -59,6 +60,8 @@ pub struct Target {
     pub vm: String,
     /// The org in the path.
     pub org: String,
+    /// The API key in the path.
+    pub key: String,
 }
 
 /// The secret of the key that this caller's org has in a fleet.
@@ -79,6 +82,15 @@ pub fn key_of(caller: &Caller) -> ApiKey {
     api_key(caller, &Permission::ALL)
 }
 
+/// The status of a good call of this route.
+#[must_use]
+pub fn good_status(operation: Operation) -> u16 {
+    match operation {
+        Operation::RevokeKey => 204,
+        _ => 200,
+    }
+}
+
 /// A call of this route with everything right, about this target, by nobody yet.
 #[must_use]
 pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
@@ -87,6 +99,7 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
         reservation,
         vm,
         org,
+        key,
     } = at;
     let of_node = format!("/v1/nodes/{node}");
     let of_reservation = format!("{of_node}/reservations/{reservation}");
@@ -136,6 +149,14 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
         Operation::ListVms => get(&format!("/v1/orgs/{org}/vms")),
         Operation::GetVm => get(&format!("/v1/vms/{vm}")),
         Operation::TerminateVm => post(&format!("/v1/vms/{vm}/terminate"), json!({})),
+        Operation::CreateKey => post(
+            &format!("/v1/orgs/{org}/api-keys/create"),
+            json!({ "name": "build server", "role": "member" }),
+        ),
+        Operation::ListKeys => get(&format!("/v1/orgs/{org}/api-keys")),
+        Operation::RevokeKey => HttpEvent::new("DELETE", &format!("/v1/orgs/{org}/api-keys/{key}")),
+        Operation::WhoAmI => get("/v1/whoami"),
+        Operation::GetHealth => get("/healthz"),
     }
 }
 
@@ -166,7 +187,7 @@ impl Fleet {
         for part in [operator(), owner(), manager(), audience(), stranger()] {
             let digest = secret_of(&part).digest();
             let put = platform.store.put_key(&digest, &key_of(&part)).await;
-            put.unwrap_or_else(|error| unreachable!("no key: {error}"));
+            assert_eq!(put, Ok(Commit::Done), "a key for each part");
         }
         Builder { platform }.build().await
     }
@@ -189,6 +210,7 @@ impl Fleet {
             reservation: reservation.clone(),
             vm: vm.clone(),
             org: AUDIENCE_ORG.to_owned(),
+            key: audience().key.to_string(),
         }
     }
 

@@ -1,10 +1,16 @@
 //! Keys, nodes, and what is for sale on them.
 
 use app::auth::{ApiKey, KeyDigest};
-use app::ports::{Custodian, FindMarket, LoadKey, LoadNode, PutKey, PutNode, StoreResult, Write};
-use domain::{GpuModelId, Node, NodeId, Reservation, Slot, Status, WriteId};
+use app::grant::Keeper;
+use app::ports::{
+    Commit, Custodian, FindMarket, ListKeys, LoadKey, LoadNode, Page, PutKey, PutNode, RevokeKey,
+    StoreResult, Write,
+};
+use domain::{
+    GpuModelId, KeyId, Node, NodeId, OrgId, Reservation, Slot, Status, Timestamp, WriteId,
+};
 
-use super::{MemoryStore, sound_node};
+use super::{MemoryStore, page, sound_node};
 
 impl LoadKey for MemoryStore {
     async fn load_key(&self, digest: &KeyDigest) -> StoreResult<Option<ApiKey>> {
@@ -13,10 +19,57 @@ impl LoadKey for MemoryStore {
 }
 
 impl PutKey for MemoryStore {
-    async fn put_key(&self, digest: &KeyDigest, key: &ApiKey) -> StoreResult<()> {
+    async fn put_key(&self, digest: &KeyDigest, key: &ApiKey) -> StoreResult<Commit> {
         self.change(|world| {
-            world.keys.insert(digest.clone(), key.clone());
-            Ok(())
+            let named = |there: &ApiKey| there.id == key.id && there.org == key.org;
+            match world.keys.get(digest) {
+                Some(there) if named(there) => Ok(Commit::Done),
+                Some(_) => Ok(Commit::Lost),
+                None if world.keys.values().any(named) => Ok(Commit::Lost),
+                None => {
+                    world.keys.insert(digest.clone(), key.clone());
+                    Ok(Commit::Done)
+                }
+            }
+        })
+    }
+}
+
+impl ListKeys for MemoryStore {
+    async fn list_keys(
+        &self,
+        org: &OrgId,
+        after: Option<&KeyId>,
+        limit: usize,
+    ) -> StoreResult<Page<ApiKey, KeyId>> {
+        self.read(|world| {
+            let of_org = world.keys.values().filter(|key| key.org == *org);
+            let wanted = of_org.filter(|key| after.is_none_or(|after| key.id > *after));
+            let mut keys: Vec<ApiKey> = wanted.cloned().collect();
+            keys.sort_by(|a, b| a.id.cmp(&b.id));
+            page(keys.into_iter(), limit, |key| key.id.clone())
+        })
+    }
+}
+
+impl RevokeKey for MemoryStore {
+    async fn revoke_key(
+        &self,
+        org: &OrgId,
+        id: &KeyId,
+        keeper: Keeper,
+        at: Timestamp,
+    ) -> StoreResult<Write<ApiKey>> {
+        self.change(|world| {
+            let mut keys = world.keys.values_mut();
+            let Some(key) = keys.find(|key| key.org == *org && key.id == *id) else {
+                return Ok(Write::Absent);
+            };
+            if keeper.check(key.operator, key.grant.role()).is_err() {
+                return Ok(Write::Refused(key.clone()));
+            }
+            key.revoked_at = key.revoked_at.or(Some(at));
+            Ok(Write::Done(key.clone()))
         })
     }
 }

@@ -1,0 +1,7 @@
+#![doc = include_str!("../README.md")]
+
+#[tokio::main]
+async fn main() -> Result<(), runtime::Error> {
+    let service = runtime::bootstrap::service().await?;
+    runtime::bootstrap::serve_http(http_api::handlers::keys(service)).await
+}
