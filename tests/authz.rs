@@ -110,6 +110,8 @@ const ROWS: [Row; 17] = [
         CAPACITY, 404, [404, 404, 404, 404, 404, 200]),
     row("GET", "/v1/nodes/{nodeId}/reservations/{id}/audit",
         &[], 200, [404, 404, 200, 200, 200, 200]),
+    row("GET", "/v1/nodes",
+        &[], 200, [200, 200, 200, 200, 200, 200]),
     row("PUT", "/v1/nodes/{nodeId}",
         CAPACITY, 404, [404, 404, 404, 404, 404, 200]),
     row("GET", "/v1/nodes/{nodeId}",
@@ -128,6 +130,8 @@ const ROWS: [Row; 17] = [
         &[VmsRead], 404, [404, 200, 404, 404, 404, 200]),
     row("POST", "/v1/vms/{id}/terminate",
         STOP, 404, [200, 404, 200, 404, 200, 200]),
+    row("GET", "/v1/gpu-availability",
+        &[], 200, [200, 200, 200, 200, 200, 200]),
 ];
 
 impl Row {

@@ -29,6 +29,7 @@ macro_rules! on_both {
 
 mod audit;
 mod due;
+mod lists;
 mod moves;
 mod once;
 mod places;

@@ -1,10 +1,12 @@
 #![doc = include_str!("../README.md")]
 
 pub mod auth;
+pub mod availability;
 pub mod context;
 pub mod end;
 pub mod error;
 pub mod idempotency;
+mod market;
 pub mod nodes;
 pub mod ports;
 pub mod react;

@@ -31,6 +31,11 @@ pub(crate) const DUE_SHARDS: u64 = 16;
 /// Shards of each model in [`MARKET_INDEX`]: one model may be most of a fleet.
 pub(crate) const MARKET_SHARDS: u64 = 8;
 
+/// Partition of the links to all nodes.
+const NODES: &str = "NODES";
+/// Partition of the links to all GPU models.
+const MODELS: &str = "MODELS";
+
 /// Sorts after every character of an id.
 const PAST_ALL_IDS: char = '~';
 /// Sorts before every character of an id.
@@ -86,6 +91,22 @@ impl Key {
         }
     }
 
+    /// Of the link to a node among all nodes, or among those of its owner.
+    pub(crate) fn node_link(owner: Option<&OrgId>, node: &NodeId) -> Self {
+        Self {
+            pk: nodes_pk(owner),
+            sk: format!("NODE#{node}"),
+        }
+    }
+
+    /// Of the link to a GPU model.
+    pub(crate) fn model(model: &GpuModelId) -> Self {
+        Self {
+            pk: models_pk(),
+            sk: format!("MODEL#{model}"),
+        }
+    }
+
     /// Of an audit record.
     pub(crate) fn audit(id: &ReservationId, version: Version, beside: Option<&VmId>) -> Self {
         let own = audit_version(version);
@@ -112,6 +133,10 @@ pub(crate) enum Subject {
     ApiKey(String),
     /// An answer kept for a call, by its org and its idempotency key.
     Kept(OrgId, String),
+    /// A link to a node: among all, or among those of this owner.
+    NodeLink(Option<OrgId>, NodeId),
+    /// A link to a GPU model.
+    Model(GpuModelId),
     /// An audit record: of a reservation, a version, and a VM for one beside the version's own.
     Audit(ReservationId, Version, Option<VmId>),
 }
@@ -119,8 +144,19 @@ pub(crate) enum Subject {
 impl Subject {
     /// Reads a primary key; `None` if it is the key of nothing.
     pub(crate) fn parse(pk: &str, sk: &str) -> Option<Self> {
+        if pk == NODES {
+            return Some(Subject::NodeLink(None, node_of_link(sk)?));
+        }
+        if pk == MODELS {
+            let model = GpuModelId::parse(sk.strip_prefix("MODEL#")?);
+            return Some(Subject::Model(model.ok()?));
+        }
         let (kind, id) = pk.split_once('#')?;
         match (kind, sk) {
+            ("ORG", _) => {
+                let owner = OrgId::parse(id).ok()?;
+                Some(Subject::NodeLink(Some(owner), node_of_link(sk)?))
+            }
             ("NODE", "NODE") => Some(Subject::Node(NodeId::parse(id).ok()?)),
             ("NODE", _) => {
                 let reservation = ReservationId::parse(sk.strip_prefix("RES#")?).ok()?;
@@ -142,6 +178,10 @@ impl Subject {
     }
 }
 
+fn node_of_link(sk: &str) -> Option<NodeId> {
+    NodeId::parse(sk.strip_prefix("NODE#")?).ok()
+}
+
 fn parse_audit(sk: &str) -> Option<(Version, Option<VmId>)> {
     let rest = sk.strip_prefix("V#")?;
     let (digits, beside) = match rest.split_once("#VM#") {
@@ -156,6 +196,29 @@ fn parse_audit(sk: &str) -> Option<(Version, Option<VmId>)> {
 /// Partition key of a node and its reservations.
 pub(crate) fn node_pk(id: &NodeId) -> String {
     format!("NODE#{id}")
+}
+
+/// Partition key of the links to nodes: of all, or of those of this owner.
+pub(crate) fn nodes_pk(owner: Option<&OrgId>) -> String {
+    match owner {
+        None => NODES.to_owned(),
+        Some(owner) => format!("ORG#{owner}"),
+    }
+}
+
+/// Partition key of the links to GPU models.
+pub(crate) fn models_pk() -> String {
+    MODELS.to_owned()
+}
+
+/// First and last sort key of links to nodes after `after`.
+pub(crate) fn nodes_after(after: Option<&NodeId>) -> (String, String) {
+    range("NODE#", after.map(NodeId::as_str))
+}
+
+/// First and last sort key of links to models after `after`.
+pub(crate) fn models_after(after: Option<&GpuModelId>) -> (String, String) {
+    range("MODEL#", after.map(GpuModelId::as_str))
 }
 
 /// Partition key of a reservation's audit trail.
@@ -237,7 +300,7 @@ mod tests {
             let node = NodeId::parse(&a).unwrap();
             let reservation = ReservationId::parse(&b).unwrap();
             let vm = VmId::parse(&a).unwrap();
-            let org = OrgId::parse(&b).unwrap();
+            let (org, model) = (OrgId::parse(&b).unwrap(), GpuModelId::parse(&b).unwrap());
             let audit = Key::audit(&reservation, version, beside.as_ref());
             let cases = [
                 (Key::node(&node), Subject::Node(node.clone())),
@@ -251,6 +314,12 @@ mod tests {
                     Key::kept(&org, &IdempotencyKey::parse("a/b+c=").unwrap()),
                     Subject::Kept(org.clone(), "a/b+c=".to_owned()),
                 ),
+                (Key::node_link(None, &node), Subject::NodeLink(None, node.clone())),
+                (
+                    Key::node_link(Some(&org), &node),
+                    Subject::NodeLink(Some(org.clone()), node.clone()),
+                ),
+                (Key::model(&model), Subject::Model(model.clone())),
             ];
             for (key, subject) in cases {
                 prop_assert_eq!(Subject::parse(&key.pk, &key.sk), Some(subject));
@@ -286,6 +355,12 @@ mod tests {
             ("VM#a#b", "VM"),
             ("AUDIT#r", "V#1"),
             ("AUDIT#r", "V#00000000000000000000"),
+            ("NODES", "NODE"),
+            ("NODES", "NODE#"),
+            ("NODES#", "NODE#n"),
+            ("MODELS", "NODE#n"),
+            ("ORG#", "NODE#n"),
+            ("ORG#o", "NODE"),
             ("X#r", "X"),
             ("", ""),
         ] {

@@ -63,12 +63,14 @@ pub enum Operation {
     PutNode,
     GetNode,
     PutTopology,
+    ListNodes,
     ListTerminations,
     ConfirmTermination,
     CreateVm,
     ListVms,
     GetVm,
     TerminateVm,
+    ListAvailability,
 }
 
 /// How a caller without the needed permission is refused.
@@ -242,6 +244,13 @@ pub static ROUTES: &[Route] = &[
     )
     .query(PAGE),
     Route::new(
+        "GET",
+        "/v1/nodes",
+        FunctionName::Nodes,
+        Operation::ListNodes,
+    )
+    .query(PAGE),
+    Route::new(
         "PUT",
         "/v1/nodes/{nodeId}",
         FunctionName::Nodes,
@@ -304,6 +313,13 @@ pub static ROUTES: &[Route] = &[
     )
     .needs(STOP, Otherwise::NotFound)
     .body(BodyRule::Optional),
+    Route::new(
+        "GET",
+        "/v1/gpu-availability",
+        FunctionName::Vms,
+        Operation::ListAvailability,
+    )
+    .query(&["limit", "cursor", "tier", "gpuModelId"]),
 ];
 
 /// What a method and a path come to.

@@ -1,14 +1,21 @@
 //! All ports of the store under one name, for suites that run over any store.
 
 use app::ports::{
-    ChangeTopology, CondemnVm, CountAttempt, FindDue, FindMarket, ListReservations, ListVms,
-    LoadKey, LoadNode, LoadReservations, LoadVms, LookAgain, MoveCustody, Once, PlaceVm, PutAudit,
-    PutKey, PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
+    ChangeTopology, CondemnVm, CountAttempt, FindDue, FindMarket, ListModels, ListNodes,
+    ListReservations, ListVms, LoadCustodians, LoadKey, LoadNode, LoadReservations, LoadVms,
+    LookAgain, MoveCustody, Once, PlaceVm, PutAudit, PutKey, PutNode, ReadAudit, ReclaimUnits,
+    ReleaseUnits, SettleVm,
 };
 
 /// The ports of keys and nodes.
-pub trait Registry: LoadKey + PutKey + LoadNode + PutNode + FindMarket {}
-impl<T: LoadKey + PutKey + LoadNode + PutNode + FindMarket> Registry for T {}
+pub trait Registry:
+    LoadKey + PutKey + LoadNode + PutNode + FindMarket + ListNodes + ListModels + LoadCustodians
+{
+}
+impl<T> Registry for T where
+    T: LoadKey + PutKey + LoadNode + PutNode + FindMarket + ListNodes + ListModels + LoadCustodians
+{
+}
 
 /// The ports of reservations and their audit trail.
 pub trait Reservations:

@@ -52,6 +52,11 @@ fn hint(entry: &Item) -> Option<(NodeId, Custodian)> {
     match Subject::parse(pk, sk)? {
         Subject::Node(node) => Some((node, Custodian::Pool)),
         Subject::Reservation(node, id) => Some((node, Custodian::Reservation(id))),
-        Subject::Vm(_) | Subject::ApiKey(_) | Subject::Kept(..) | Subject::Audit(..) => None,
+        Subject::Vm(_)
+        | Subject::ApiKey(_)
+        | Subject::Kept(..)
+        | Subject::Audit(..)
+        | Subject::NodeLink(..)
+        | Subject::Model(_) => None,
     }
 }

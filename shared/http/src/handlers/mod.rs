@@ -8,11 +8,12 @@ mod vms;
 use std::sync::Arc;
 
 use app::Error;
+use app::availability::MarketStore;
 use app::error::Internal;
 use app::idempotency::{Answer, Keep};
 use app::ports::{
-    ChangeTopology, Clock, Ids, ListReservations, ListVms, LoadKey, LoadVms, Once, Page, PutNode,
-    ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
+    ChangeTopology, Clock, Ids, ListNodes, ListReservations, ListVms, LoadKey, LoadVms, Once, Page,
+    PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
 };
 use app::terms::TermStore;
 use app::vms::PlaceStore;
@@ -113,7 +114,7 @@ where
 /// The `vms` function.
 pub fn vms<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + PlaceStore + LoadVms + ListVms + SettleVm + 'static,
+    S: LoadKey + PlaceStore + MarketStore + LoadVms + ListVms + SettleVm + 'static,
     C: Clock,
     I: Ids,
 {
@@ -123,7 +124,15 @@ where
 /// The `nodes` function.
 pub fn nodes<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + Once + TermStore + PutNode + ChangeTopology + LoadVms + SettleVm + 'static,
+    S: LoadKey
+        + Once
+        + TermStore
+        + PutNode
+        + ChangeTopology
+        + ListNodes
+        + LoadVms
+        + SettleVm
+        + 'static,
     C: Clock,
     I: Ids,
 {

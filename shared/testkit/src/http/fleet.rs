@@ -125,6 +125,7 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
             let body = json!({ "topologyGen": 2, "units": units });
             HttpEvent::new("PUT", &format!("{of_node}/topology")).json(&body)
         }
+        Operation::ListNodes => get("/v1/nodes"),
         Operation::ListTerminations => get(&format!("{of_node}/terminations")),
         Operation::ConfirmTermination => {
             post(&format!("{of_node}/terminations/{vm}/confirm"), json!({}))
@@ -134,6 +135,7 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
             json!({ "name": "w", "tier": "community", "nodeId": node, "unitIds": ["u07"] }),
         ),
         Operation::ListVms => get(&format!("/v1/orgs/{org}/vms")),
+        Operation::ListAvailability => get("/v1/gpu-availability"),
         Operation::GetVm => get(&format!("/v1/vms/{vm}")),
         Operation::TerminateVm => post(&format!("/v1/vms/{vm}/terminate"), json!({})),
     }
