@@ -266,7 +266,7 @@ async fn place(store: &impl Store, number: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn over_the_real_store_lists_are_whole_while_items_come() {
-    const FIRST: usize = 90;
+    const FIRST: usize = 70;
     let engine = Engine::start().await;
     let store = engine.store();
     let platform = platform(store.clone()).await;
@@ -299,7 +299,7 @@ async fn over_the_real_store_lists_are_whole_while_items_come() {
         assert_eq!(more, None, "{path}");
         let (mut seen, mut cursor, mut comes) = (Vec::new(), None, 0);
         loop {
-            let (ids, next) = page(&platform, &path, 7, cursor.as_deref()).await;
+            let (ids, next) = page(&platform, &path, 5, cursor.as_deref()).await;
             seen.extend(ids);
             if next.is_none() {
                 break;

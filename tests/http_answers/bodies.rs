@@ -6,7 +6,7 @@ use testkit::events::HttpEvent;
 use testkit::fixtures::{
     AUDIENCE_ORG, GPU_MODEL, MANAGER_ORG, NODE, OWNER_ORG, STRANGER_ORG, owner, stranger,
 };
-use testkit::http::{OTHER_NODE, OTHER_OWNER_ORG};
+use testkit::http::{OTHER_NODE, OTHER_OWNER_ORG, REVIEWED_NODE};
 
 use crate::{LATER, THEN, ask, good, is_uuid, post, reservation, stage, with};
 
@@ -234,11 +234,15 @@ async fn nodes_are_listed_without_their_units_and_to_each_its_own() {
     };
     let own = summary(NODE, OWNER_ORG, 8);
     let other = summary(OTHER_NODE, OTHER_OWNER_ORG, 2);
+    let reviewed = with(
+        summary(REVIEWED_NODE, OWNER_ORG, 1),
+        &json!({ "topologyGen": 2 }),
+    );
     let all = good(&platform, &fleet, Operation::ListNodes).await;
-    assert_eq!(all.json(), json!({ "items": [own, other] }));
+    assert_eq!(all.json(), json!({ "items": [own, other, reviewed] }));
     let request = || HttpEvent::new("GET", "/v1/nodes");
     let owners = ask(&platform, &owner(), request()).await;
-    assert_eq!(owners.json(), json!({ "items": [own] }));
+    assert_eq!(owners.json(), json!({ "items": [own, reviewed] }));
     let strangers = ask(&platform, &stranger(), request()).await;
     assert_eq!(
         (strangers.status, strangers.json()),

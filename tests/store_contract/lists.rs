@@ -98,8 +98,9 @@ async fn an_owner_lists_its_own_nodes_alone(store: impl Store) {
 async fn a_listed_node_is_as_it_stands(store: impl Store) {
     fleet(&store).await;
     let now = pool(&store).await;
-    assert_eq!(listed(&store, None, 1).await, [now.clone()]);
-    assert_eq!(listed(&store, Some(OWNER_ORG), 1).await, [now]);
+    let all = listed(&store, None, 1).await;
+    assert_eq!(listed(&store, Some(OWNER_ORG), 1).await, all);
+    assert_eq!(all, [now]);
 }
 
 async fn a_registration_that_is_refused_lists_nothing_more(store: impl Store) {

@@ -162,17 +162,15 @@ pub struct NodeSummaryView {
 }
 
 impl NodeSummaryView {
-    /// The node. Its units are those of its pool and those that reservations hold.
+    /// The node, with the number of units that it reported last.
     #[must_use]
     pub fn of(node: &Node) -> Self {
-        let held = node.bookings.values().filter(|booking| booking.holds);
-        let held: usize = held.map(|booking| booking.units.len()).sum();
         Self {
             id: node.id.to_string(),
             owner_org_id: node.owner.to_string(),
             gpu_model_id: node.gpu_model.to_string(),
             topology_gen: node.topology_gen,
-            unit_count: node.slots.len() + held,
+            unit_count: node.units.len(),
             created_at: node.created_at.to_string(),
             updated_at: node.updated_at.to_string(),
         }
