@@ -394,7 +394,7 @@ async fn widest(store: &DynamoStore) -> (Reservation, Node) {
     }
     .node();
     store.put_node(&node, &write(0xe0)).await.unwrap();
-    let orgs = |from: usize| (from..from + 64).map(|n| id(&longest(n))).collect();
+    let orgs = |from: usize| (from..from + 32).map(|n| id(&longest(n))).collect();
     let command = Reserve {
         id: id(&longest(4)),
         units: longest_units(64),

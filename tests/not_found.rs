@@ -60,7 +60,11 @@ const ABOUT_NODE: [Operation; 7] = [
 const ABOUT_VM: [Operation; 2] = [Operation::GetVm, Operation::TerminateVm];
 /// An org's own paths say 403 to others, and hide nothing that a caller could name, but for the
 /// reservation that a VM is to be placed on.
-const OF_ORG: [Operation; 2] = [Operation::CreateVm, Operation::ListVms];
+const OF_ORG: [Operation; 3] = [
+    Operation::CreateVm,
+    Operation::ListVms,
+    Operation::ListOrgReservations,
+];
 /// These name nothing that could be hidden: each caller gets a list of its own, or one for all.
 const ABOUT_NOTHING: [Operation; 2] = [Operation::ListNodes, Operation::ListAvailability];
 

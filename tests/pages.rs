@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use testkit::engine::Engine;
 use testkit::events::HttpEvent;
 use testkit::fixtures::{
-    self, AUDIENCE_ORG, NODE, OWNER_ORG, RESERVATION, STRANGER_ORG, id, operator, stamp, unit_set,
-    write,
+    self, AUDIENCE_ORG, MANAGER_ORG, NODE, OWNER_ORG, RESERVATION, STRANGER_ORG, id, operator,
+    stamp, unit_set, write,
 };
 use testkit::http::{Answer, Fleet, Platform, key_of, secret_of};
 use testkit::{MemoryStore, Rng, Store, TestClock, World};
@@ -84,6 +84,25 @@ fn lists() -> Vec<List> {
             },
             go: |world, number| {
                 world.reservations.remove(&(id(NODE), id(&name(number))));
+            },
+            named: name,
+        },
+        List {
+            path: format!("/v1/orgs/{MANAGER_ORG}/reservations"),
+            come: |world, number| {
+                let (mut reservation, _) = fixtures::reserved(&fixtures::node(1), [0]);
+                // On one of many nodes, now with one part in it and now with two.
+                reservation.node = id(&format!("node-{}", number % 50));
+                reservation.id = id(&name(number));
+                if number % 2 == 0 {
+                    reservation.audience.insert(id(MANAGER_ORG));
+                }
+                let key = (reservation.node.clone(), reservation.id.clone());
+                world.reservations.insert(key, reservation);
+            },
+            go: |world, number| {
+                let node = id(&format!("node-{}", number % 50));
+                world.reservations.remove(&(node, id(&name(number))));
             },
             named: name,
         },
@@ -293,6 +312,7 @@ async fn over_the_real_store_lists_are_whole_while_items_come() {
         "/v1/nodes".to_owned(),
         format!("{of_node}/r-0074/audit"),
         of_node,
+        format!("/v1/orgs/{OWNER_ORG}/reservations"),
         format!("/v1/orgs/{STRANGER_ORG}/vms"),
     ] {
         let (before, more) = page(&platform, &path, 100, None).await;

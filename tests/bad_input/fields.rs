@@ -65,7 +65,7 @@ fn wrong(kind: Kind) -> Vec<Value> {
         }
         Kind::Orgs { empty } => {
             let values = json!(["org", 5, [""], ["a b"], ["ü"], [null], [1], ["o", "o"]]);
-            let mut lists = vec![json!([long(129)]), json!(many(65))];
+            let mut lists = vec![json!([long(129)]), json!(many(33))];
             if !empty {
                 lists.push(json!([]));
             }

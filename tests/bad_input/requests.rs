@@ -300,11 +300,18 @@ async fn limits_filters_and_cursors_are_checked_on_every_list() {
             stage.refused(event, BAD, &["cursor"]).await;
         }
     }
-    assert_eq!(count, 5);
-    let event = stage.event(Operation::ListReservations);
-    for status in ["", "Active", "ended", "needs_review", "active,expired"] {
-        let event = with_query(event.clone(), &format!("status={status}"));
-        stage.refused(event, BAD, &["status", "active"]).await;
+    assert_eq!(count, 6);
+    for list in [Operation::ListReservations, Operation::ListOrgReservations] {
+        let event = stage.event(list);
+        for status in ["", "Active", "ended", "needs_review", "active,expired"] {
+            let event = with_query(event.clone(), &format!("status={status}"));
+            stage.refused(event, BAD, &["status", "active"]).await;
+        }
+    }
+    let event = stage.event(Operation::ListOrgReservations);
+    for role in ["", "Owner", "tenant", "owner,manager"] {
+        let event = with_query(event.clone(), &format!("role={role}"));
+        stage.refused(event, BAD, &["role", "audience"]).await;
     }
     let event = stage.event(Operation::ListAvailability);
     for tier in ["", "Spot", "reserved", "spot,verified"] {

@@ -1,10 +1,12 @@
 //! Every success body, field by field.
 
+use domain::Caller;
 use http_api::routes::{Operation, ROUTES};
 use serde_json::{Value, json};
 use testkit::events::HttpEvent;
 use testkit::fixtures::{
-    AUDIENCE_ORG, GPU_MODEL, MANAGER_ORG, NODE, OWNER_ORG, STRANGER_ORG, owner, stranger,
+    AUDIENCE_ORG, GPU_MODEL, MANAGER_ORG, NODE, OWNER_ORG, STRANGER_ORG, audience, manager, owner,
+    stranger,
 };
 use testkit::http::{OTHER_NODE, OTHER_OWNER_ORG, REVIEWED_NODE};
 
@@ -248,6 +250,42 @@ async fn nodes_are_listed_without_their_units_and_to_each_its_own() {
         (strangers.status, strangers.json()),
         (200, json!({ "items": [] }))
     );
+}
+
+#[tokio::test]
+async fn an_org_lists_its_reservations_whatever_their_nodes() {
+    let (platform, fleet) = stage().await;
+    let own = good(&platform, &fleet, Operation::ListOrgReservations).await;
+    let shown = own.json();
+    let items = shown["items"].as_array().unwrap();
+    assert!(
+        items.contains(&reservation(&fleet)),
+        "as it is read by itself"
+    );
+    let listed = async |by: &Caller, query: &str| {
+        let path = format!("/v1/orgs/{}/reservations{query}", by.org);
+        let answer = ask(&platform, by, HttpEvent::new("GET", &path)).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let body = answer.json();
+        let items = body["items"].as_array().unwrap();
+        let ids = items.iter().map(|item| item["id"].as_str().unwrap());
+        ids.filter(|id| *id == fleet.reservation).count()
+    };
+    for (by, role) in [
+        (audience(), "audience"),
+        (manager(), "manager"),
+        (owner(), "owner"),
+    ] {
+        for other in ["audience", "manager", "owner"] {
+            let query = format!("?role={other}");
+            let expected = usize::from(other == role);
+            assert_eq!(listed(&by, &query).await, expected, "{role} as {other}");
+        }
+        assert_eq!(listed(&by, "").await, 1);
+        assert_eq!(listed(&by, "?status=active").await, 1);
+        assert_eq!(listed(&by, "?status=cancelled").await, 0);
+    }
+    assert_eq!(listed(&stranger(), "").await, 0);
 }
 
 #[tokio::test]

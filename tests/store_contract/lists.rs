@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use app::ports::Write;
+use app::ports::{Commit, CustodyMove, Role, Write};
 use domain::{GpuModelId, Node, NodeId, OrgId, ReservationId};
 use testkit::Store;
 use testkit::fixtures::{self, NODE, OWNER_ORG, RESERVATION, id, unit_set, write};
 
-use super::{command_for, fleet, pool, present, registered, reserve};
+use super::{command_for, fleet, pool, present, registered, released, reserve};
 
 on_both!(
     nodes_are_listed_in_order_page_by_page,
@@ -16,6 +16,10 @@ on_both!(
     a_registration_that_is_refused_lists_nothing_more,
     models_are_listed_once_each_in_order,
     nodes_and_reservations_are_read_many_at_once,
+    an_org_lists_the_reservations_it_has_a_part_in,
+    a_reservation_with_all_the_orgs_there_may_be_is_listed_for_each,
+    a_listed_reservation_is_as_it_stands,
+    a_reservation_that_was_not_made_is_not_listed,
 );
 
 /// Registers a node of this owner and model.
@@ -162,4 +166,107 @@ async fn nodes_and_reservations_are_read_many_at_once(store: impl Store) {
     let ids: Vec<&str> = found.iter().map(|r| r.id.as_str()).collect();
     assert_eq!(ids, ["res-0", RESERVATION]);
     assert_eq!(found[1], present(&store).await);
+}
+
+/// The reservations of an org in these roles, by pages of so many.
+async fn of_org(store: &impl Store, org: &str, roles: &[Role], limit: usize) -> Vec<String> {
+    let mut seen = Vec::new();
+    let mut after: Option<ReservationId> = None;
+    loop {
+        let org = id(org);
+        let page = store.list_org_reservations(&org, roles, after.as_ref(), limit);
+        let page = page.await.unwrap();
+        assert!(page.items.len() <= limit);
+        seen.extend(page.items.iter().map(|r| r.id.to_string()));
+        match page.next {
+            None => return seen,
+            next => after = next,
+        }
+    }
+}
+
+async fn an_org_lists_the_reservations_it_has_a_part_in(store: impl Store) {
+    const ALL: [Role; 3] = Role::ALL;
+    registered(&store, 8).await;
+    // Ids whose order is another one than that in which they were made; `x` has all parts.
+    for (number, (name, audience, managers)) in [
+        ("r4", &["x", "y"][..], &["z"][..]),
+        ("r1", &["y"], &["x"]),
+        ("r3", &["y"], &["z"]),
+        ("r2", &["x"], &["x", "y"]),
+        ("r0", &["x-1"], &[]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut command = command_for(
+            name,
+            0x30 + u64::try_from(number).unwrap(),
+            unit_set([number]),
+        );
+        command.audience = audience.iter().map(|org| id(org)).collect();
+        command.managers = managers.iter().map(|org| id(org)).collect();
+        reserve(&store, &command).await;
+    }
+    for limit in 1..=6 {
+        let listed = async |org: &str, roles: &[Role]| of_org(&store, org, roles, limit).await;
+        assert_eq!(listed("x", &[Role::Audience]).await, ["r2", "r4"]);
+        assert_eq!(listed("x", &[Role::Manager]).await, ["r1", "r2"]);
+        assert_eq!(listed("x", &[Role::Owner]).await, [""; 0]);
+        assert_eq!(listed("x", &ALL).await, ["r1", "r2", "r4"], "each once");
+        assert_eq!(listed("y", &ALL).await, ["r1", "r2", "r3", "r4"]);
+        assert_eq!(
+            listed("x-1", &ALL).await,
+            ["r0"],
+            "an org is not the start of another"
+        );
+        let all = ["r0", "r1", "r2", "r3", "r4"];
+        assert_eq!(listed(OWNER_ORG, &[Role::Owner]).await, all);
+        assert_eq!(listed("nobody", &ALL).await, [""; 0]);
+    }
+    let (org, absent) = (id("x"), id("r1-"));
+    let after = store.list_org_reservations(&org, &ALL, Some(&absent), 9);
+    let after = after.await.unwrap();
+    assert_eq!(after.items.len(), 2, "it goes on behind what is not there");
+}
+
+async fn a_reservation_with_all_the_orgs_there_may_be_is_listed_for_each(store: impl Store) {
+    registered(&store, 8).await;
+    let orgs = |prefix: &str| -> BTreeSet<OrgId> {
+        let max = domain::limits::ORGS_PER_LIST_MAX;
+        (0..max).map(|n| id(&format!("{prefix}-{n}"))).collect()
+    };
+    let mut command = command_for("res-full", 0x31, unit_set([0]));
+    command.audience = orgs("a");
+    command.managers = orgs("m");
+    reserve(&store, &command).await;
+    for (role, orgs) in [(Role::Audience, orgs("a")), (Role::Manager, orgs("m"))] {
+        for org in orgs {
+            assert_eq!(of_org(&store, org.as_str(), &[role], 1).await, ["res-full"]);
+        }
+    }
+    assert_eq!(of_org(&store, OWNER_ORG, &Role::ALL, 1).await, ["res-full"]);
+}
+
+async fn a_listed_reservation_is_as_it_stands(store: impl Store) {
+    fleet(&store).await;
+    released(&store, 0x41, [0]).await;
+    let owner = id(OWNER_ORG);
+    let page = store.list_org_reservations(&owner, &Role::ALL, None, 5);
+    assert_eq!(page.await.unwrap().items, [present(&store).await]);
+}
+
+async fn a_reservation_that_was_not_made_is_not_listed(store: impl Store) {
+    let before = registered(&store, 8).await;
+    let command = command_for("res-new", 0x51, unit_set([0]));
+    let (reservation, node) = fixtures::reserve_with(&before, &command);
+    let change = CustodyMove {
+        node_seen: before.version.next(),
+        node,
+        reservation_seen: None,
+        reservation,
+        write: command.stamp.write,
+    };
+    assert_eq!(store.move_custody(&change).await, Ok(Commit::Lost));
+    assert_eq!(of_org(&store, OWNER_ORG, &Role::ALL, 1).await, [""; 0]);
 }

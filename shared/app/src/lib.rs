@@ -8,6 +8,7 @@ pub mod error;
 pub mod idempotency;
 mod market;
 pub mod nodes;
+pub mod org_reservations;
 pub mod ports;
 pub mod react;
 pub mod reclaim;

@@ -19,7 +19,7 @@ use crate::auth::{ApiKey, KeyDigest};
 use crate::error::StoreError;
 use crate::idempotency::{IdempotencyKey, Kept, OnceCommit};
 
-pub use lists::{ListModels, ListNodes, LoadCustodians};
+pub use lists::{ListModels, ListNodes, ListOrgReservations, LoadCustodians, Role};
 
 /// Result of a call to the store.
 pub type StoreResult<T> = Result<T, StoreError>;

@@ -24,8 +24,9 @@ pub const BOOKINGS_PER_NODE_MAX: usize = 96;
 /// limits to 400 KB, even where every id has its full length.
 pub const BOOKED_UNITS_PER_NODE_MAX: usize = 1_024;
 
-/// Most orgs in `allowedOrgIds` or `managingOrgIds`.
-pub const ORGS_PER_LIST_MAX: usize = 64;
+/// Most orgs in `allowedOrgIds` or `managingOrgIds`. Making a reservation writes a link for each of
+/// them in the same transaction, which the store bounds at 100 items.
+pub const ORGS_PER_LIST_MAX: usize = 32;
 
 /// Most characters of a `reason` or a `contractRef`.
 pub const REASON_CHARS_MAX: usize = 512;

@@ -4,6 +4,7 @@
 
 use app::auth::KeyDigest;
 use app::idempotency::IdempotencyKey;
+use app::ports::Role;
 use domain::{GpuModelId, NodeId, OrgId, ReservationId, Version, VmId};
 
 /// Partition key of the table.
@@ -99,6 +100,14 @@ impl Key {
         }
     }
 
+    /// Of the link to a reservation among those that an org has this part in.
+    pub(crate) fn reservation_link(org: &OrgId, role: Role, id: &ReservationId) -> Self {
+        Self {
+            pk: nodes_pk(Some(org)),
+            sk: format!("{}{id}", role_prefix(role)),
+        }
+    }
+
     /// Of the link to a GPU model.
     pub(crate) fn model(model: &GpuModelId) -> Self {
         Self {
@@ -135,6 +144,8 @@ pub(crate) enum Subject {
     Kept(OrgId, String),
     /// A link to a node: among all, or among those of this owner.
     NodeLink(Option<OrgId>, NodeId),
+    /// A link to a reservation: of an org, by the part that it has.
+    ReservationLink(OrgId, Role, ReservationId),
     /// A link to a GPU model.
     Model(GpuModelId),
     /// An audit record: of a reservation, a version, and a VM for one beside the version's own.
@@ -155,6 +166,12 @@ impl Subject {
         match (kind, sk) {
             ("ORG", _) => {
                 let owner = OrgId::parse(id).ok()?;
+                for role in Role::ALL {
+                    if let Some(id) = sk.strip_prefix(role_prefix(role)) {
+                        let id = ReservationId::parse(id).ok()?;
+                        return Some(Subject::ReservationLink(owner, role, id));
+                    }
+                }
                 Some(Subject::NodeLink(Some(owner), node_of_link(sk)?))
             }
             ("NODE", "NODE") => Some(Subject::Node(NodeId::parse(id).ok()?)),
@@ -214,6 +231,23 @@ pub(crate) fn models_pk() -> String {
 /// First and last sort key of links to nodes after `after`.
 pub(crate) fn nodes_after(after: Option<&NodeId>) -> (String, String) {
     range("NODE#", after.map(NodeId::as_str))
+}
+
+/// What the sort keys of links to reservations start with.
+fn role_prefix(role: Role) -> &'static str {
+    match role {
+        Role::Audience => "RES#a#",
+        Role::Manager => "RES#m#",
+        Role::Owner => "RES#o#",
+    }
+}
+
+/// First and last sort key of links to reservations after `after`.
+pub(crate) fn org_reservations_after(
+    role: Role,
+    after: Option<&ReservationId>,
+) -> (String, String) {
+    range(role_prefix(role), after.map(ReservationId::as_str))
 }
 
 /// First and last sort key of links to models after `after`.
@@ -319,6 +353,10 @@ mod tests {
                     Key::node_link(Some(&org), &node),
                     Subject::NodeLink(Some(org.clone()), node.clone()),
                 ),
+                (
+                    Key::reservation_link(&org, Role::Manager, &reservation),
+                    Subject::ReservationLink(org.clone(), Role::Manager, reservation.clone()),
+                ),
                 (Key::model(&model), Subject::Model(model.clone())),
             ];
             for (key, subject) in cases {
@@ -361,6 +399,9 @@ mod tests {
             ("MODELS", "NODE#n"),
             ("ORG#", "NODE#n"),
             ("ORG#o", "NODE"),
+            ("ORG#o", "RES#r"),
+            ("ORG#o", "RES#x#r"),
+            ("ORG#o", "RES#a#"),
             ("X#r", "X"),
             ("", ""),
         ] {

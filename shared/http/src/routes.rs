@@ -60,6 +60,7 @@ pub enum Operation {
     GetReservation,
     ReaffirmReservation,
     ListAuditRecords,
+    ListOrgReservations,
     PutNode,
     GetNode,
     PutTopology,
@@ -243,6 +244,13 @@ pub static ROUTES: &[Route] = &[
         Operation::ListAuditRecords,
     )
     .query(PAGE),
+    Route::new(
+        "GET",
+        "/v1/orgs/{orgId}/reservations",
+        FunctionName::Reservations,
+        Operation::ListOrgReservations,
+    )
+    .query(&["limit", "cursor", "role", "status"]),
     Route::new(
         "GET",
         "/v1/nodes",

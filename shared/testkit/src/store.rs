@@ -2,9 +2,9 @@
 
 use app::ports::{
     ChangeTopology, CondemnVm, CountAttempt, FindDue, FindMarket, ListModels, ListNodes,
-    ListReservations, ListVms, LoadCustodians, LoadKey, LoadNode, LoadReservations, LoadVms,
-    LookAgain, MoveCustody, Once, PlaceVm, PutAudit, PutKey, PutNode, ReadAudit, ReclaimUnits,
-    ReleaseUnits, SettleVm,
+    ListOrgReservations, ListReservations, ListVms, LoadCustodians, LoadKey, LoadNode,
+    LoadReservations, LoadVms, LookAgain, MoveCustody, Once, PlaceVm, PutAudit, PutKey, PutNode,
+    ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
 };
 
 /// The ports of keys and nodes.
@@ -21,6 +21,7 @@ impl<T> Registry for T where
 pub trait Reservations:
     LoadReservations
     + ListReservations
+    + ListOrgReservations
     + ReleaseUnits
     + ReclaimUnits
     + MoveCustody
@@ -35,6 +36,7 @@ pub trait Reservations:
 impl<T> Reservations for T where
     T: LoadReservations
         + ListReservations
+        + ListOrgReservations
         + ReleaseUnits
         + ReclaimUnits
         + MoveCustody

@@ -48,3 +48,57 @@ pub trait LoadCustodians: Send + Sync {
         ids: &BTreeSet<(NodeId, ReservationId)>,
     ) -> impl Future<Output = StoreResult<Vec<Reservation>>> + Send;
 }
+
+/// The part that an org has in a reservation. It has it from the first to the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// It may place workloads on the units.
+    Audience,
+    /// It may release and reclaim them.
+    Manager,
+    /// It owns the node.
+    Owner,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Role; 3] = [Role::Audience, Role::Manager, Role::Owner];
+
+    /// Its name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Audience => "audience",
+            Role::Manager => "manager",
+            Role::Owner => "owner",
+        }
+    }
+
+    /// Reads a name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text)
+    }
+
+    /// Whether the org has this part in the reservation.
+    #[must_use]
+    pub fn is_of(self, org: &OrgId, reservation: &Reservation) -> bool {
+        match self {
+            Role::Audience => reservation.audience.contains(org),
+            Role::Manager => reservation.managers.contains(org),
+            Role::Owner => reservation.node_owner == *org,
+        }
+    }
+}
+
+/// Lists the reservations that an org has a part in, in order of their ids, whatever their nodes.
+pub trait ListOrgReservations: Send + Sync {
+    /// At most `limit` of those in which it has one of these parts, each once, those after `after`.
+    fn list_org_reservations(
+        &self,
+        org: &OrgId,
+        roles: &[Role],
+        after: Option<&ReservationId>,
+        limit: usize,
+    ) -> impl Future<Output = StoreResult<Page<Reservation, ReservationId>>> + Send;
+}

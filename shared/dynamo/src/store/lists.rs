@@ -2,14 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use app::ports::{ListModels, ListNodes, LoadCustodians, Page, StoreResult};
+use app::ports::{
+    ListModels, ListNodes, ListOrgReservations, LoadCustodians, Page, Role, StoreResult,
+};
 use domain::{GpuModelId, Node, NodeId, OrgId, Reservation, ReservationId};
 
 use super::DynamoStore;
 use super::read::{Range, page};
 use crate::expr::{Expression, between, eq};
 use crate::item::{Item, link, node, reservation};
-use crate::keys::{Key, PK, SK, Subject, models_after, models_pk, nodes_after, nodes_pk};
+use crate::keys::{
+    Key, PK, SK, Subject, models_after, models_pk, nodes_after, nodes_pk, org_reservations_after,
+};
 
 impl DynamoStore {
     /// At most `limit` items of a partition of the table from `first` to `last`, and one more.
@@ -113,5 +117,34 @@ impl LoadCustodians for DynamoStore {
             })
             .collect();
         Ok(each?.into_values().collect())
+    }
+}
+
+impl ListOrgReservations for DynamoStore {
+    /// One query for each role, their links merged; one batch of what they name.
+    async fn list_org_reservations(
+        &self,
+        org: &OrgId,
+        roles: &[Role],
+        after: Option<&ReservationId>,
+        limit: usize,
+    ) -> StoreResult<Page<Reservation, ReservationId>> {
+        // The first ones of all are among the first ones of each.
+        let mut links: BTreeMap<ReservationId, NodeId> = BTreeMap::new();
+        for role in roles {
+            let range = org_reservations_after(*role, after);
+            for item in self.links(nodes_pk(Some(org)), range, limit).await? {
+                let (id, node) = link::decode_reservation(&item)?;
+                links.insert(id, node);
+            }
+        }
+        let page = page(links.into_iter().collect(), limit, |(id, _)| id.clone());
+        let pairs = page.items.into_iter().map(|(id, node)| (node, id));
+        let mut items = self.load_reservations_of(&pairs.collect()).await?;
+        items.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(Page {
+            items,
+            next: page.next,
+        })
     }
 }

@@ -57,6 +57,7 @@ fn hint(entry: &Item) -> Option<(NodeId, Custodian)> {
         | Subject::Kept(..)
         | Subject::Audit(..)
         | Subject::NodeLink(..)
+        | Subject::ReservationLink(..)
         | Subject::Model(_) => None,
     }
 }

@@ -49,7 +49,7 @@ impl PutNode for DynamoStore {
 }
 
 /// No condition.
-fn always() -> StoreResult<crate::expr::Finished> {
+pub(super) fn always() -> StoreResult<crate::expr::Finished> {
     Expression::default().finish()
 }
 

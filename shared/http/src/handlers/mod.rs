@@ -12,8 +12,8 @@ use app::availability::MarketStore;
 use app::error::Internal;
 use app::idempotency::{Answer, Keep};
 use app::ports::{
-    ChangeTopology, Clock, Ids, ListNodes, ListReservations, ListVms, LoadKey, LoadVms, Once, Page,
-    PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
+    ChangeTopology, Clock, Ids, ListNodes, ListOrgReservations, ListReservations, ListVms, LoadKey,
+    LoadVms, Once, Page, PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, SettleVm,
 };
 use app::terms::TermStore;
 use app::vms::PlaceStore;
@@ -104,7 +104,7 @@ where
 /// The `reservations` function.
 pub fn reservations<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + TermStore + Once + ListReservations + ReadAudit + 'static,
+    S: LoadKey + TermStore + Once + ListReservations + ListOrgReservations + ReadAudit + 'static,
     C: Clock,
     I: Ids,
 {

@@ -113,6 +113,7 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
             post(&format!("{of_node}/reservations"), reservation_body("u06"))
         }
         Operation::ListReservations => get(&format!("{of_node}/reservations")),
+        Operation::ListOrgReservations => get(&format!("/v1/orgs/{org}/reservations")),
         Operation::GetReservation => get(&of_reservation),
         Operation::ListAuditRecords => get(&format!("{of_reservation}/audit")),
         Operation::PutNode => {

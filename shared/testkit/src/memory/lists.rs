@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use app::ports::{ListModels, ListNodes, LoadCustodians, Page, StoreResult};
+use app::ports::{
+    ListModels, ListNodes, ListOrgReservations, LoadCustodians, Page, Role, StoreResult,
+};
 use domain::{GpuModelId, Node, NodeId, OrgId, Reservation, ReservationId};
 
 use super::{MemoryStore, World, page};
@@ -63,6 +65,27 @@ impl LoadCustodians for MemoryStore {
         self.read(|world| {
             let found = ids.iter().filter_map(|pair| world.reservations.get(pair));
             found.cloned().collect()
+        })
+    }
+}
+
+impl ListOrgReservations for MemoryStore {
+    async fn list_org_reservations(
+        &self,
+        org: &OrgId,
+        roles: &[Role],
+        after: Option<&ReservationId>,
+        limit: usize,
+    ) -> StoreResult<Page<Reservation, ReservationId>> {
+        self.read(|world| {
+            let mut own: Vec<&Reservation> = world
+                .reservations
+                .values()
+                .filter(|r| after.is_none_or(|after| r.id > *after))
+                .filter(|r| roles.iter().any(|role| role.is_of(org, r)))
+                .collect();
+            own.sort_by(|a, b| a.id.cmp(&b.id));
+            page(own.into_iter().cloned(), limit, |r| r.id.clone())
         })
     }
 }
