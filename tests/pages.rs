@@ -188,7 +188,6 @@ async fn walk(list: &List, limit: usize, seed: u64) {
 async fn ten_thousand_items_are_each_seen_once_while_others_come_and_go() {
     for (seed, list) in (1..).zip(lists()) {
         walk(&list, 100, seed).await;
-        walk(&list, 37, 100 + seed).await;
     }
 }
 
@@ -285,7 +284,7 @@ async fn place(store: &impl Store, number: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn over_the_real_store_lists_are_whole_while_items_come() {
-    const FIRST: usize = 70;
+    const FIRST: usize = 60;
     let engine = Engine::start().await;
     let store = engine.store();
     let platform = platform(store.clone()).await;
