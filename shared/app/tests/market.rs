@@ -78,7 +78,7 @@ async fn buy(store: &MemoryStore, org: &str, tier: Tier, gpus: u32) -> Result<Vm
     };
     let (clock, ids) = (TestClock::default(), SeededIds::new(u64::from(gpus)));
     let context = context(fixtures::caller(org));
-    vms::create(store, &clock, &ids, &context, request).await
+    vms::create(store, &clock, &ids, &context, request, None).await
 }
 
 /// Why there was no capacity.
