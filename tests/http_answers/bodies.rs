@@ -291,7 +291,11 @@ async fn an_org_lists_its_reservations_whatever_their_nodes() {
 #[tokio::test]
 async fn what_is_free_is_answered_by_model_and_tier() {
     let (platform, fleet) = stage().await;
-    let free = |units: u32, nodes: u32, largest: u32| json!({ "gpus": units, "units": units, "nodes": nodes, "largestVmGpus": largest });
+    let free = |count: u32, nodes: u32, largest: u32| {
+        let of_units = json!({ "gpus": count, "units": count });
+        let of_nodes = json!({ "nodes": nodes, "largestVmGpus": largest });
+        with(of_units, &of_nodes)
+    };
     // Free in the pools: u04, u06, u07, and u01 of the other node. Nobody has released more than
     // the unit that is sold already.
     let pool = free(4, 2, 3);

@@ -19,8 +19,8 @@ use crate::ports::{Custodian, FindMarket, LoadCustodians, StoreResult};
 pub(crate) struct Stock(Vec<(UnitId, u32)>);
 
 impl Stock {
-    /// What a node's pool sells at any tier: empty units that the machine still has, apart from those
-    /// that a booking claims whose term has come.
+    /// What a node's pool sells at any tier: empty units that the machine still has, apart from
+    /// those that a booking claims whose term has come.
     pub(crate) fn of_pool(node: &Node, now: Timestamp) -> Self {
         let waiting = node.bookings.values().filter(|booking| !booking.holds);
         let due = waiting.filter(|booking| booking.term.contains(now));

@@ -21,8 +21,8 @@ pub struct Asked {
     pub status: Option<Status>,
 }
 
-/// Lists them in order of their ids. Only past 2,000 in a row that the filter holds back does a page
-/// end early and give a cursor.
+/// Lists them in order of their ids. Only past 2,000 in a row that the filter holds back does a
+/// page end early and give a cursor.
 ///
 /// # Errors
 /// [`Error::Forbidden`] for another org's; the store's failures.

@@ -66,8 +66,8 @@ pub const MARKET_HINTS_MAX: usize = 100;
 /// Nodes that a purchase by model reads at once, before it looks at more: most end with the first.
 pub const MARKET_NODES_AT_ONCE: usize = 10;
 
-/// Nodes on which a purchase by model writes boundaries of terms that have come, to free what is due
-/// to be free; on the others it takes units as they are.
+/// Nodes on which a purchase by model writes boundaries of terms that have come, to free what is
+/// due to be free; on the others it takes units as they are.
 pub const MARKET_NODES_SETTLED_MAX: usize = 16;
 
 /// Most reservations that a purchase by model reads with those nodes: one batch of the store.
