@@ -6,11 +6,13 @@ use std::collections::BTreeSet;
 
 use domain::audit::{ActorKind, Event, EventType, Expected, Head, Record, Wrong};
 use domain::audit::{events, gap, verify};
-use domain::reservation::place::{place, stop, vacate};
-use domain::reservation::{Ended, end, reclaim, release};
+use domain::node::{Report, Reported};
+use domain::reservation::place::{mark_stuck, place, stop, vacate};
+use domain::reservation::{Ended, Reaffirm, activate, end, expire, reaffirm, reclaim, release};
 use domain::slot::occupants;
+use domain::stamp::Actor;
 use domain::{Node, Reservation, Status, Timestamp, Version, VmId};
-use testkit::fixtures::{self, id, now};
+use testkit::fixtures::{self, StampBuilder, id, now};
 use testkit::{Rng, random};
 
 /// Histories, each touched in [`TOUCHES`] ways.
@@ -281,6 +283,8 @@ fn whatever_is_done_to_a_trail_is_found_and_where() {
             found[kind] += 1;
         }
     }
+    // All but those of terms and reviews, which have no part in these histories.
+    assert_eq!(types.len(), EventType::ALL.len() - 5);
     assert!(
         gaps > 100 && besides > 100,
         "{gaps} gaps, {besides} besides"
@@ -382,4 +386,68 @@ fn a_trail_may_have_grown_beyond_what_is_asked_of_it_where_that_is_allowed() {
     );
     let none = verify(&[], Version::FIRST).unwrap_err();
     assert_eq!((none.place, none.version), (0, Version::FIRST));
+}
+
+/// What an own record of a version tells, and the VMs that it condemned.
+fn told(records: &[Record]) -> Vec<(EventType, usize)> {
+    let mut out: Vec<(EventType, usize)> = Vec::new();
+    for record in records {
+        match &record.event.beside {
+            None => out.push((record.event.event, 0)),
+            Some(_) => out.last_mut().unwrap().1 += 1,
+        }
+    }
+    out
+}
+
+#[test]
+fn a_life_through_term_and_review_is_verified_with_those_it_condemned() {
+    let at = |ms: i64| now().plus_ms(ms);
+    let system = |number: u64, ms: i64| StampBuilder::new(Actor::System, number).at(at(ms)).build();
+    let by_operator = |number: u64, ms: i64| {
+        let actor = Actor::Caller(fixtures::operator());
+        StampBuilder::new(actor, number).at(at(ms)).build()
+    };
+    let spot = fixtures::spot("vm-1", [0]);
+    let node = fixtures::node(8).place(&spot, &system(1, 0)).unwrap();
+    let mut command = fixtures::reserve_command(0..4);
+    (command.starts, command.ends) = (Some(at(1_000)), Some(at(9_000)));
+    let (pending, node) = fixtures::reserve_with(&node, &command);
+    let (active, node) = activate(&pending, &node, &system(2, 1_000))
+        .unwrap()
+        .unwrap();
+    let stuck = mark_stuck(&active, &spot.id, &system(3, 2_000)).unwrap();
+    let gone = vacate(&stuck, &spot.id, &system(4, 3_000)).unwrap();
+    let report = Report {
+        topology_gen: 2,
+        units: node.units.keys().map(|unit| (unit.clone(), 2)).collect(),
+        stamp: system(5, 4_000),
+    };
+    let Reported { node, mut reviewed } = node.report(&report, &[gone.clone()]).unwrap();
+    let reviewed = reviewed.remove(0);
+    let command = Reaffirm {
+        expected: None,
+        stamp: by_operator(6, 5_000),
+    };
+    let (again, node) = reaffirm(&reviewed, &node, &command).unwrap();
+    let (over, _) = expire(&again, &node, &system(7, 9_000)).unwrap();
+    let states = [pending, active, stuck, gone, reviewed, again, over];
+    let records = trail(&mut Rng::new(1), &states, false);
+    let expected = [
+        (EventType::Created, 0),
+        (EventType::Activated, 1),
+        (EventType::VmStuck, 0),
+        (EventType::VmTerminated, 0),
+        (EventType::NeedsReview, 0),
+        (EventType::Reaffirmed, 0),
+        (EventType::Expired, 0),
+    ];
+    assert_eq!(told(&records), expected);
+    let current = states.last().unwrap().version;
+    assert_eq!(verify(&records, current).unwrap().records, 8);
+    // The record beside the version that began the term is missed.
+    let mut removed = records.clone();
+    removed.remove(2);
+    let fault = verify(&removed, current).unwrap_err();
+    assert_eq!((fault.place, fault.wrong), (2, Wrong::Missing));
 }

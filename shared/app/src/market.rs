@@ -165,8 +165,11 @@ impl Search {
         model: &GpuModelId,
         spread: &WriteId,
     ) -> StoreResult<Self> {
-        let hints = store.find_market(model, spread, MARKET_HINTS_MAX).await?;
-        let cut_short = hints.len() >= MARKET_HINTS_MAX;
+        // One more than is looked at, to know whether there are more.
+        let hints = store.find_market(model, spread, MARKET_HINTS_MAX + 1);
+        let mut hints = hints.await?;
+        let cut_short = hints.len() > MARKET_HINTS_MAX;
+        hints.truncate(MARKET_HINTS_MAX);
         let mut seen = BTreeSet::new();
         let mut left: Vec<NodeId> = hints
             .iter()

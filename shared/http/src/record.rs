@@ -1,5 +1,6 @@
 //! Audit records as a caller got them, read back without losing anything: what cannot be shown
-//! again letter for letter is refused, so that nothing stands in a trail which its hashes do not cover.
+//! again letter for letter is refused, so that nothing stands in a trail which its hashes do not
+//! cover.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
