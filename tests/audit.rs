@@ -423,7 +423,8 @@ fn a_life_through_term_and_review_is_verified_with_those_it_condemned() {
         units: node.units.keys().map(|unit| (unit.clone(), 2)).collect(),
         stamp: system(5, 4_000),
     };
-    let Reported { node, mut reviewed } = node.report(&report, &[gone.clone()]).unwrap();
+    let Reported { node, mut reviewed } =
+        node.report(&report, std::slice::from_ref(&gone)).unwrap();
     let reviewed = reviewed.remove(0);
     let command = Reaffirm {
         expected: None,
