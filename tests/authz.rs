@@ -92,7 +92,7 @@ const STOP: &[Permission] = &[VmsWrite, ReservationCapacity];
 
 /// The org in a path is the audience's; VMs are those of [`Fleet::target`].
 #[rustfmt::skip]
-const ROWS: [Row; 22] = [
+const ROWS: [Row; 25] = [
     // stranger, audience, manager, manager after the term, owner, operator
     row("POST", "/v1/nodes/{nodeId}/reservations/{id}/release",
         CAPACITY, 404, [404, 404, 200, 409, 200, 200]),
@@ -110,6 +110,10 @@ const ROWS: [Row; 22] = [
         CAPACITY, 404, [404, 404, 404, 404, 404, 200]),
     row("GET", "/v1/nodes/{nodeId}/reservations/{id}/audit",
         &[], 200, [404, 404, 200, 200, 200, 200]),
+    row("GET", "/v1/orgs/{orgId}/reservations",
+        &[], 200, [403, 200, 403, 403, 403, 200]),
+    row("GET", "/v1/nodes",
+        &[], 200, [200, 200, 200, 200, 200, 200]),
     row("PUT", "/v1/nodes/{nodeId}",
         CAPACITY, 404, [404, 404, 404, 404, 404, 200]),
     row("GET", "/v1/nodes/{nodeId}",
@@ -128,6 +132,8 @@ const ROWS: [Row; 22] = [
         &[VmsRead], 404, [404, 200, 404, 404, 404, 200]),
     row("POST", "/v1/vms/{id}/terminate",
         STOP, 404, [200, 404, 200, 404, 200, 200]),
+    row("GET", "/v1/gpu-availability",
+        &[], 200, [200, 200, 200, 200, 200, 200]),
     // By the keys of a fleet, which have no roles; `tests/keys.rs` has those that do.
     row("POST", "/v1/orgs/{orgId}/api-keys/create",
         &[], 200, [403, 403, 403, 403, 403, 200]),

@@ -358,6 +358,55 @@ async fn a_key_is_made_by_one_transaction_and_revoked_by_one_write() {
 }
 
 #[tokio::test]
+async fn lists_over_nodes_are_a_query_and_a_batch() {
+    let bench = Bench::set().await;
+    let (_, _) = bench.get("nodes", "/v1/nodes").await;
+    let (all, cost) = bench.get("nodes", "/v1/nodes").await;
+    assert_eq!(all["items"][0]["id"], NODE);
+    cost.assert("nodes", &["Query", "BatchGetItem"], 2.0, 0.0);
+    let of_org = format!("/v1/orgs/{TENANT}/reservations");
+    bench.get("reservations", &of_org).await;
+    let (all, cost) = bench.get("reservations", &of_org).await;
+    assert_eq!(all["items"][0]["id"], RESERVATION);
+    let requests = ["Query", "Query", "Query", "BatchGetItem"];
+    cost.assert("in any part", &requests, 4.0, 0.0);
+    let in_one = format!("{of_org}?role=audience");
+    let (_, cost) = bench.get("reservations", &in_one).await;
+    cost.assert("in one part", &["Query", "BatchGetItem"], 2.0, 0.0);
+    let free = "/v1/gpu-availability";
+    bench.get("vms", free).await;
+    let (_, cost) = bench.get("vms", free).await;
+    let mut requests = vec!["Query"; 9];
+    requests.push("BatchGetItem");
+    // One for the models, one for each shard of the one there is, and its node.
+    cost.assert("what is free", &requests, 6.0, 0.0);
+}
+
+#[tokio::test]
+async fn making_a_node_or_a_reservation_writes_its_links_with_it() {
+    let bench = Bench::set().await;
+    let units: Vec<Value> = (0..8)
+        .map(|number| json!({ "id": unit(number).to_string() }))
+        .collect();
+    let asked = json!({ "ownerOrgId": uuid(7), "gpuModelId": MODEL, "units": units });
+    let path = format!("/v1/nodes/{}", uuid(8));
+    let put = HttpEvent::new("PUT", &path).json(&asked);
+    let (_, cost) = bench.call("nodes", 1, put).await;
+    let requests = ["GetItem", "GetItem", "TransactWriteItems"];
+    cost.assert("a node of a known model", &requests, 2.0, 8.0);
+    let asked = json!({
+        "reservedUnitIds": ["gpu-00", "gpu-01"],
+        "allowedOrgIds": [TENANT],
+        "managingOrgIds": [MANAGER],
+    });
+    let (_, cost) = bench
+        .post("reservations", &format!("{path}/reservations"), &asked)
+        .await;
+    let requests = ["GetItem", "GetItem", "TransactWriteItems"];
+    cost.assert("a reservation", &requests, 2.0, 17.0);
+}
+
+#[tokio::test]
 async fn a_reaction_writes_each_thing_once() {
     let bench = Bench::with(6, true).await;
     bench.verb("release", 3, &all_units()).await;
@@ -419,7 +468,7 @@ async fn widest(store: &DynamoStore) -> (Reservation, Node) {
     }
     .node();
     store.put_node(&node, &write(0xe0)).await.unwrap();
-    let orgs = |from: usize| (from..from + 64).map(|n| id(&longest(n))).collect();
+    let orgs = |from: usize| (from..from + 32).map(|n| id(&longest(n))).collect();
     let command = Reserve {
         id: id(&longest(4)),
         units: longest_units(64),

@@ -60,15 +60,22 @@ const ABOUT_NODE: [Operation; 7] = [
 const ABOUT_VM: [Operation; 2] = [Operation::GetVm, Operation::TerminateVm];
 /// An org's own paths say 403 to others, and hide nothing that a caller could name, but for the
 /// reservation that a VM is to be placed on, and the keys of other orgs.
-const OF_ORG: [Operation; 5] = [
+const OF_ORG: [Operation; 6] = [
     Operation::CreateVm,
     Operation::ListVms,
+    Operation::ListOrgReservations,
     Operation::CreateKey,
     Operation::ListKeys,
     Operation::RevokeKey,
 ];
-/// What is about the caller itself, or about nothing that is stored.
-const ABOUT_NOTHING: [Operation; 2] = [Operation::WhoAmI, Operation::GetHealth];
+/// What is about the caller itself, or about nothing that is stored, or names nothing that could be
+/// hidden: each caller gets a list of its own, or one for all.
+const ABOUT_NOTHING: [Operation; 4] = [
+    Operation::WhoAmI,
+    Operation::GetHealth,
+    Operation::ListNodes,
+    Operation::ListAvailability,
+];
 
 fn of_reservation(fleet: &Fleet) -> Vec<Pair> {
     let mut pairs = Vec::new();

@@ -171,7 +171,7 @@ async fn every_condemned_vm_is_marked_and_ordered_to_stop_and_the_trail_has_no_g
         (VmStatus::Running, VmStatus::Running)
     );
     let version = story.stage.reservation().await.version;
-    assert_eq!(verify(&trails[0], version), Ok(()));
+    assert!(verify(&trails[0], version).is_ok());
     assert!(
         trails
             .iter()
@@ -347,11 +347,8 @@ async fn a_poison_record_is_named_and_holds_up_what_follows_until_it_is_mended()
         }
         let held = story.stage.reservation().await.version;
         let trail = story.stage.trail(RESERVATION).await;
-        assert_eq!(
-            verify(&trail, held.previous().unwrap()),
-            Ok(()),
-            "all before it is done"
-        );
+        let before = verify(&trail, held.previous().unwrap());
+        assert!(before.is_ok(), "all before it is done: {before:?}");
         assert_eq!(story.stage.trail("res-2").await, [], "nothing after it is");
         assert_eq!(deliver(&function, &records[place..]).await, [""; 0]);
         assert_eq!(story.outcome().await, expected, "spoilt in way {how}");

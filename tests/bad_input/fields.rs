@@ -115,7 +115,7 @@ fn wrong_unit_ids(max: usize) -> Vec<Value> {
 
 fn wrong_orgs(empty: bool) -> Vec<Value> {
     let values = json!(["org", 5, [""], ["a b"], ["ü"], [null], [1], ["o", "o"]]);
-    let mut lists = vec![json!([long(129)]), json!(many(65))];
+    let mut lists = vec![json!([long(129)]), json!(many(33))];
     if !empty {
         lists.push(json!([]));
     }

@@ -300,11 +300,27 @@ async fn limits_filters_and_cursors_are_checked_on_every_list() {
             stage.refused(event, BAD, &["cursor"]).await;
         }
     }
-    assert_eq!(count, 4);
-    let event = stage.event(Operation::ListReservations);
-    for status in ["", "Active", "ended", "needs_review", "active,expired"] {
-        let event = with_query(event.clone(), &format!("status={status}"));
-        stage.refused(event, BAD, &["status", "active"]).await;
+    assert_eq!(count, 7);
+    for list in [Operation::ListReservations, Operation::ListOrgReservations] {
+        let event = stage.event(list);
+        for status in ["", "Active", "ended", "needs_review", "active,expired"] {
+            let event = with_query(event.clone(), &format!("status={status}"));
+            stage.refused(event, BAD, &["status", "active"]).await;
+        }
+    }
+    let event = stage.event(Operation::ListOrgReservations);
+    for role in ["", "Owner", "tenant", "owner,manager"] {
+        let event = with_query(event.clone(), &format!("role={role}"));
+        stage.refused(event, BAD, &["role", "audience"]).await;
+    }
+    let event = stage.event(Operation::ListAvailability);
+    for tier in ["", "Spot", "reserved", "spot,verified"] {
+        let event = with_query(event.clone(), &format!("tier={tier}"));
+        stage.refused(event, BAD, &["tier", "spot"]).await;
+    }
+    for model in ["", "a%20b", "a%23b", &"m".repeat(129)] {
+        let event = with_query(event.clone(), &format!("gpuModelId={model}"));
+        stage.refused(event, BAD, &["gpuModelId", "1 to 128"]).await;
     }
 }
 

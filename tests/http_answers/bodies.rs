@@ -1,11 +1,14 @@
 //! Every success body, field by field.
 
+use domain::Caller;
 use http_api::routes::{Operation, ROUTES};
 use serde_json::{Value, json};
+use testkit::events::HttpEvent;
 use testkit::fixtures::{
-    AUDIENCE_ORG, GPU_MODEL, MANAGER_ORG, NODE, OWNER_ORG, STRANGER_ORG, owner, stranger,
+    AUDIENCE_ORG, GPU_MODEL, MANAGER_ORG, NODE, OWNER_ORG, STRANGER_ORG, audience, manager, owner,
+    stranger,
 };
-use testkit::http::good_status;
+use testkit::http::{OTHER_NODE, OTHER_OWNER_ORG, REVIEWED_NODE, good_status};
 
 use crate::{LATER, THEN, ask, good, is_uuid, post, reservation, stage, with};
 
@@ -215,6 +218,119 @@ async fn nodes_and_terminations_are_answered_as_the_contract_has_them() {
     }] });
     let listed = good(&platform, &fleet, Operation::ListTerminations).await;
     assert_eq!(listed.json(), expected);
+}
+
+#[tokio::test]
+async fn nodes_are_listed_without_their_units_and_to_each_its_own() {
+    let (platform, fleet) = stage().await;
+    let summary = |id: &str, owner: &str, units: usize| {
+        json!({
+            "id": id,
+            "ownerOrgId": owner,
+            "gpuModelId": GPU_MODEL,
+            "topologyGen": 1,
+            "unitCount": units,
+            "createdAt": THEN,
+            "updatedAt": THEN,
+        })
+    };
+    let own = summary(NODE, OWNER_ORG, 8);
+    let other = summary(OTHER_NODE, OTHER_OWNER_ORG, 2);
+    let reviewed = with(
+        summary(REVIEWED_NODE, OWNER_ORG, 1),
+        &json!({ "topologyGen": 2 }),
+    );
+    let all = good(&platform, &fleet, Operation::ListNodes).await;
+    assert_eq!(all.json(), json!({ "items": [own, other, reviewed] }));
+    let request = || HttpEvent::new("GET", "/v1/nodes");
+    let owners = ask(&platform, &owner(), request()).await;
+    assert_eq!(owners.json(), json!({ "items": [own, reviewed] }));
+    let strangers = ask(&platform, &stranger(), request()).await;
+    assert_eq!(
+        (strangers.status, strangers.json()),
+        (200, json!({ "items": [] }))
+    );
+}
+
+#[tokio::test]
+async fn an_org_lists_its_reservations_whatever_their_nodes() {
+    let (platform, fleet) = stage().await;
+    let own = good(&platform, &fleet, Operation::ListOrgReservations).await;
+    let shown = own.json();
+    let items = shown["items"].as_array().unwrap();
+    assert!(
+        items.contains(&reservation(&fleet)),
+        "as it is read by itself"
+    );
+    let listed = async |by: &Caller, query: &str| {
+        let path = format!("/v1/orgs/{}/reservations{query}", by.org);
+        let answer = ask(&platform, by, HttpEvent::new("GET", &path)).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let body = answer.json();
+        let items = body["items"].as_array().unwrap();
+        let ids = items.iter().map(|item| item["id"].as_str().unwrap());
+        ids.filter(|id| *id == fleet.reservation).count()
+    };
+    for (by, role) in [
+        (audience(), "audience"),
+        (manager(), "manager"),
+        (owner(), "owner"),
+    ] {
+        for other in ["audience", "manager", "owner"] {
+            let query = format!("?role={other}");
+            let expected = usize::from(other == role);
+            assert_eq!(listed(&by, &query).await, expected, "{role} as {other}");
+        }
+        assert_eq!(listed(&by, "").await, 1);
+        assert_eq!(listed(&by, "?status=active").await, 1);
+        assert_eq!(listed(&by, "?status=cancelled").await, 0);
+    }
+    assert_eq!(listed(&stranger(), "").await, 0);
+}
+
+#[tokio::test]
+async fn what_is_free_is_answered_by_model_and_tier() {
+    let (platform, fleet) = stage().await;
+    let free = |count: u32, nodes: u32, largest: u32| {
+        let of_units = json!({ "gpus": count, "units": count });
+        let of_nodes = json!({ "nodes": nodes, "largestVmGpus": largest });
+        with(of_units, &of_nodes)
+    };
+    // Free in the pools: u04, u06, u07, and u01 of the other node. Nobody has released more than
+    // the unit that is sold already.
+    let pool = free(4, 2, 3);
+    let expected = json!({ "items": [{
+        "gpuModelId": GPU_MODEL,
+        "free": { "community": pool, "spot": pool, "verified": pool },
+        "nodes": 2,
+    }] });
+    let counted = good(&platform, &fleet, Operation::ListAvailability).await;
+    assert_eq!(counted.json(), expected);
+    good(&platform, &fleet, Operation::ReleaseUnits).await;
+    let path = format!("/v1/gpu-availability?tier=spot&gpuModelId={GPU_MODEL}");
+    let spot = ask(&platform, &stranger(), HttpEvent::new("GET", &path)).await;
+    let expected = json!({ "items": [{
+        "gpuModelId": GPU_MODEL, "free": { "spot": free(5, 2, 3) }, "nodes": 2,
+    }] });
+    assert_eq!(spot.json(), expected, "and the unit just released");
+    let none = HttpEvent::new("GET", "/v1/gpu-availability?gpuModelId=unheard-of");
+    let none = ask(&platform, &stranger(), none).await;
+    assert_eq!((none.status, none.json()), (200, json!({ "items": [] })));
+}
+
+#[tokio::test]
+async fn a_purchase_that_does_not_fit_says_what_would() {
+    let (platform, _) = stage().await;
+    let path = format!("/v1/orgs/{STRANGER_ORG}/vms/create");
+    let body = json!({ "name": "w", "tier": "spot", "gpuModelId": GPU_MODEL, "gpuCount": 4 });
+    let answer = ask(&platform, &stranger(), post(&path, &body)).await;
+    assert_eq!(
+        (answer.status, &*answer.code()),
+        (409, "insufficient_capacity")
+    );
+    let expected = "no capacity: no free units of 4 GPUs on one node for sale at tier=spot; \
+        largest free: 3 GPUs; nearest that fits: 3";
+    assert_eq!(answer.field("error"), expected);
 }
 
 #[tokio::test]

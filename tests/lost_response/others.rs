@@ -20,7 +20,7 @@ use super::{Case, told};
 
 pub(super) const PUT_NODE: Case = Case {
     name: "put node",
-    operation: "PutItem",
+    operation: "TransactWriteItems",
     before: |_| Box::pin(async {}),
     call: |stage| {
         Box::pin(async move {

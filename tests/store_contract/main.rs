@@ -30,6 +30,7 @@ macro_rules! on_both {
 mod audit;
 mod due;
 mod keys;
+mod lists;
 mod moves;
 mod once;
 mod places;

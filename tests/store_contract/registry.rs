@@ -79,6 +79,15 @@ async fn a_pool_and_a_release_are_hinted_at(store: impl Store) {
     let hints: BTreeSet<_> = hints.unwrap().into_iter().collect();
     let expected = [(id(NODE), Custodian::Pool), (id(NODE), held())];
     assert_eq!(hints, expected.into());
+    let tenant = ("tenant", Tier::Community, fixtures::STRANGER_ORG);
+    let placed = place(&store, tenant, 4..8, &Custodian::Pool, 0x13).await;
+    assert_eq!(placed, Commit::Done);
+    let hints = store.find_market(&id(GPU_MODEL), &write(1), 10).await;
+    let full = (id(NODE), Custodian::Pool);
+    assert!(
+        hints.unwrap().contains(&full),
+        "its reservations are found by it"
+    );
     let buyer = ("vm-1", Tier::Spot, fixtures::STRANGER_ORG);
     let placed = place(&store, buyer, [0], &held(), 0x12).await;
     assert_eq!(placed, Commit::Done, "{:?}", present(&store).await);

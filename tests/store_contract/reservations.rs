@@ -24,7 +24,7 @@ async fn a_reservation_is_read_back_as_it_was_made(store: impl Store) {
     full.ends = Some(now().plus_ms(1));
     full.contract_ref = Some("contract \u{fc} \"7\"".to_owned());
     full.stamp.reason = Some("hush".repeat(128));
-    full.audience = (0..64).map(|n| id(&format!("org-{n}"))).collect();
+    full.audience = (0..32).map(|n| id(&format!("org-{n}"))).collect();
     full.managers.clear();
     let made = reserve(&store, &full).await;
     let found = store.load_reservation(&id(NODE), &id("res-full")).await;

@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use domain::audit::Head;
+use domain::{NodeId, ReservationId, Version};
 
 use crate::agent::host::VmProgram;
+use crate::audit::Source;
 use crate::platform::Options;
 use crate::serve::Serve;
 
@@ -28,6 +31,88 @@ pub enum Command {
     Serve(ServeArgs),
     /// Play the whole story once on a platform of its own, and print every call and its answer.
     Demo,
+    /// Read audit trails.
+    #[command(subcommand)]
+    Audit(AuditCommand),
+}
+
+/// What to do with an audit trail.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Check a reservation's whole trail: that no record was changed, moved, put in or taken out.
+    Verify(VerifyArgs),
+}
+
+/// The flags of `audit verify`.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyArgs {
+    /// The node.
+    #[arg(required_unless_present = "file", requires = "reservation")]
+    node: Option<NodeId>,
+    /// The reservation on it.
+    reservation: Option<ReservationId>,
+    /// Read the trail from this file instead: an array of records, oldest first.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["node", "url", "key", "data"])]
+    file: Option<PathBuf>,
+    /// The version that the reservation of the file is at, if it is known.
+    #[arg(long, value_name = "VERSION", value_parser = version, requires = "file")]
+    at_version: Option<Version>,
+    /// A hash that the trail must have, as an earlier check printed it, or VERSION:HASH.
+    #[arg(long, value_name = "HASH", value_parser = head)]
+    head: Option<Head>,
+    /// Base URL of the platform; RELET_URL if it is left out, else http://127.0.0.1:8083.
+    #[arg(long)]
+    url: Option<String>,
+    /// API key to call it with; RELET_API_KEY if it is left out, else the operator's in --data.
+    #[arg(long)]
+    key: Option<String>,
+    /// Folder that the platform keeps its data in.
+    #[arg(long, value_name = "DIR", default_value = ".relet")]
+    data: PathBuf,
+}
+
+/// Reads a version.
+fn version(text: &str) -> Result<Version, String> {
+    let number = text.parse().ok().and_then(Version::stored);
+    number.ok_or_else(|| "a version is a number from 1 on".to_owned())
+}
+
+/// Reads a hash with or without a version before it.
+fn head(text: &str) -> Result<Head, String> {
+    let (number, hash) = match text.split_once(':') {
+        None => (None, text),
+        Some((number, hash)) => (Some(version(number)?), hash),
+    };
+    let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    if hash.len() != 64 || !hash.bytes().all(hex) {
+        return Err("a hash has 64 digits of 0-9 a-f".to_owned());
+    }
+    Ok(Head {
+        version: number,
+        hash: hash.to_owned(),
+    })
+}
+
+impl VerifyArgs {
+    /// Where the trail is, and the hash that it must have. What no flag says is read by `env`.
+    #[must_use]
+    pub fn source(self, env: impl Fn(&str) -> Option<String>) -> Option<(Source, Option<Head>)> {
+        if let Some(path) = self.file {
+            let at_version = self.at_version;
+            return Some((Source::File { path, at_version }, self.head));
+        }
+        let set = |name: &str| env(name).filter(|value| !value.is_empty());
+        let url = self.url.or_else(|| set("RELET_URL"));
+        let url = url.unwrap_or_else(|| "http://127.0.0.1:8083".to_owned());
+        let source = Source::Api {
+            url: url.trim_end_matches('/').to_owned(),
+            key: self.key.or_else(|| set("RELET_API_KEY")),
+            data: self.data,
+            node: self.node?,
+            reservation: self.reservation?,
+        };
+        Some((source, self.head))
+    }
 }
 
 /// The flags of `serve`.
@@ -96,7 +181,14 @@ pub fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("the command line is wrong");
-    let what = first.strip_prefix("error: ").unwrap_or(first);
+    let mut what = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+    if what.ends_with(':') {
+        // What is missing stands below, one to a line, before the usage.
+        let named = lines
+            .by_ref()
+            .take_while(|line| line.starts_with(['<', '-']));
+        what = format!("{what} {}", named.collect::<Vec<_>>().join(", "));
+    }
     let tip = lines.find_map(|line| line.strip_prefix("tip: "));
     let tip = tip.map(|tip| format!("; {tip}")).unwrap_or_default();
     format!("{what}{tip}; see relet --help")

@@ -12,7 +12,7 @@ use crate::data::Data;
 use crate::failure::{Failure, start};
 
 /// The file with the keys, so that they stay the same over a restart.
-const FILE: &str = "keys.json";
+pub(crate) const FILE: &str = "keys.json";
 
 /// Somebody with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

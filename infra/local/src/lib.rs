@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod agent;
+pub mod audit;
 pub mod cli;
 pub mod client;
 pub mod data;

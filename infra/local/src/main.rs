@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use relet::cli::{Cli, Command, one_line};
+use relet::cli::{AuditCommand, Cli, Command, one_line};
 use relet::failure::Failure;
 use relet::output::Output;
 
@@ -24,6 +24,15 @@ async fn main() -> ExitCode {
         Command::Demo => {
             relet::logs::to_stderr("error");
             relet::demo::demo(&mut output).await
+        }
+        Command::Audit(AuditCommand::Verify(args)) => {
+            relet::logs::to_stderr("error");
+            match args.source(|name| std::env::var(name).ok()) {
+                Some((source, head)) => {
+                    relet::audit::verify_trail(&source, head, &mut output).await
+                }
+                None => Err(Failure::Start("name a node and a reservation".to_owned())),
+            }
         }
     };
     match outcome {

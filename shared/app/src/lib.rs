@@ -1,13 +1,16 @@
 #![doc = include_str!("../README.md")]
 
 pub mod auth;
+pub mod availability;
 pub mod context;
 pub mod end;
 pub mod error;
 pub mod grant;
 pub mod idempotency;
 pub mod keys;
+mod market;
 pub mod nodes;
+pub mod org_reservations;
 pub mod ports;
 pub mod react;
 pub mod reclaim;

@@ -11,7 +11,9 @@ use domain::{
 
 use crate::context::Context;
 use crate::error::{Error, Internal};
-use crate::ports::{Clock, LoadNode, LoadReservations, LoadVms, PutNode, StoreResult, Write};
+use crate::ports::{
+    Clock, ListNodes, LoadNode, LoadReservations, LoadVms, Page, PutNode, StoreResult, Write,
+};
 
 /// A node together with the reservations that hold its units.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +133,22 @@ pub async fn get(
 ) -> Result<NodeView, Error> {
     let view = load_if(store, id, |node| node.may_manage(context.caller())).await?;
     view.ok_or_else(Error::not_found)
+}
+
+/// Lists nodes in order of their ids: all of them for an operator, its own for an owner org, and
+/// none for anyone else.
+///
+/// # Errors
+/// The store's failures.
+pub async fn list(
+    store: &impl ListNodes,
+    context: &Context,
+    after: Option<&NodeId>,
+    limit: usize,
+) -> Result<Page<Node, NodeId>, Error> {
+    let caller = context.caller();
+    let owner = (!caller.operator).then_some(&caller.org);
+    Ok(store.list_nodes(owner, after, limit).await?)
 }
 
 /// A VM that the node's agent is to stop.

@@ -1,6 +1,8 @@
 //! What the use cases need of the world: one small trait for each thing, so that a function's type
 //! says which rights it must have.
 
+mod lists;
+
 use std::future::Future;
 
 use domain::audit::Record;
@@ -17,6 +19,8 @@ use crate::auth::{ApiKey, KeyDigest};
 use crate::error::StoreError;
 use crate::grant::Keeper;
 use crate::idempotency::{IdempotencyKey, Kept, OnceCommit};
+
+pub use lists::{ListModels, ListNodes, ListOrgReservations, LoadCustodians, Part};
 
 /// Result of a call to the store.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -526,7 +530,8 @@ pub trait PutAudit: Send + Sync {
     fn put_record(&self, record: &Record) -> impl Future<Output = StoreResult<Recorded>> + Send;
 }
 
-/// Finds custodians that may have units of a model to sell.
+/// Finds custodians that may have units of a model to sell: all of its nodes, since what their
+/// reservations keep for an audience is found by them, and reservations that release units.
 pub trait FindMarket: Send + Sync {
     /// At most `limit` hints in no promised order, different from call to call with `spread`; each
     /// may be stale.

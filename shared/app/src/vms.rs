@@ -2,27 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use domain::slot::Slots;
+use domain::limits::{MARKET_NODES_SETTLED_MAX, PLACEMENT_TRIES_MAX};
+use domain::stamp::Stamp;
 use domain::vm::Vm;
 use domain::{
-    GpuModelId, NodeId, OrgId, Refusal, Reservation, ReservationId, Status, Tier, Timestamp,
-    UnitId, UnitSet, VmId, VmStatus,
+    GpuModelId, NodeId, OrgId, Refusal, ReservationId, Tier, Timestamp, UnitId, UnitSet, VmId,
+    VmStatus,
 };
 
 use crate::context::Context;
 use crate::error::{Error, Internal};
 use crate::idempotency::Keep;
+use crate::market::{Search, Stock};
 use crate::nodes::{self, NodeView};
 use crate::ports::{
-    Clock, Commit, Custodian, FindMarket, Ids, ListVms, LoadVms, Once, Page, PlaceVm,
+    Clock, Commit, Custodian, FindMarket, Ids, ListVms, LoadCustodians, LoadVms, Once, Page,
+    PlaceVm,
 };
 use crate::terms::{TermStore, pass_all};
-
-/// Nodes that a purchase by model looks at before it gives up.
-const MARKET_NODES_MAX: usize = 16;
-
-/// Hints that a purchase by model asks the market index for.
-const MARKET_HINTS_MAX: usize = 64;
 
 /// Which units a VM is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,17 +57,19 @@ pub struct VmRequest {
 }
 
 /// The ports that placing needs.
-pub trait PlaceStore: TermStore + FindMarket + PlaceVm + Once {}
-impl<T: TermStore + FindMarket + PlaceVm + Once> PlaceStore for T {}
+pub trait PlaceStore: TermStore + LoadCustodians + FindMarket + PlaceVm + Once {}
+impl<T: TermStore + LoadCustodians + FindMarket + PlaceVm + Once> PlaceStore for T {}
 
-/// Places a VM on units that are free and for sale at its tier.
+/// Places a VM on units that are free and for sale at its tier, all in the hands of one custodian:
+/// a VM never spans nodes.
 ///
 /// A candidate that is lost to another buyer is followed by the next, at most
-/// [`domain::limits::PLACEMENT_TRIES_MAX`] in all.
+/// [`PLACEMENT_TRIES_MAX`] in all. By model it looks at the nodes that
+/// [`domain::limits::MARKET_HINTS_MAX`] hints of the market name, a few at a time.
 ///
 /// # Errors
-/// [`Refusal::InsufficientCapacity`] if nothing fits; not found for a reservation the caller may
-/// not see; the store's failures.
+/// [`Refusal::InsufficientCapacity`] if nothing fits, saying what would; not found for a
+/// reservation the caller may not see; the store's failures.
 pub async fn create(
     store: &impl PlaceStore,
     clock: &impl Clock,
@@ -82,106 +81,186 @@ pub async fn create(
     context.principal.of_org(&request.org)?;
     let id = VmId::parse(&ids.uuid())
         .map_err(|_| Error::Bug(Internal("a fresh id is not an id".to_owned())))?;
-    let mut tries = domain::limits::PLACEMENT_TRIES_MAX;
-    let mut nodes = nodes_for(store, clock, context, &request).await?;
-    while let Some(node) = nodes.pop() {
-        // The same node again after a lost race: what it has free has changed.
-        while tries > 0 {
-            let now = clock.now();
-            let Some(view) = present(store, clock, ids, &node).await? else {
-                break;
-            };
-            let Some(choice) = choose(&view, &request, now) else {
-                break;
-            };
-            tries -= 1;
-            let vm = assemble(&id, &view, &request, &choice, now);
-            let stamp = context.stamp(now, None)?;
-            let placed = match keep {
-                None => store.place(&vm, &choice.custodian, &stamp).await? == Commit::Done,
-                Some(keep) => {
-                    let kept = keep.kept(&vm, now)?;
-                    let placed = store.place_once(&vm, &choice.custodian, &stamp, &kept);
-                    placed.await?.done()?
+    let mut tries = PLACEMENT_TRIES_MAX;
+    let mut settled = 0;
+    let mut shortage = Shortage::default();
+    let mut candidates = Candidates::of(store, clock, context, &request).await?;
+    while let Some(views) = candidates.next(store, &request).await? {
+        for view in views {
+            let mut next = Some(view);
+            while let Some(view) = next {
+                let due = !view.node.boundaries(clock.now()).is_empty();
+                let view = match due && settled < MARKET_NODES_SETTLED_MAX {
+                    true => {
+                        settled += 1;
+                        present(store, clock, ids, view).await?
+                    }
+                    false => view,
+                };
+                let now = clock.now();
+                let Some(choice) = choose(&view, &request, now) else {
+                    shortage.note(&view, &request, now);
+                    break;
+                };
+                if tries == 0 {
+                    return Err(Refusal::InsufficientCapacity(outrun(&request)).into());
                 }
-            };
-            if placed {
-                return Ok(vm);
+                tries -= 1;
+                let vm = assemble(&id, &view, &request, &choice, now);
+                let stamp = context.stamp(now, None)?;
+                if seat(store, &vm, &choice.custodian, &stamp, keep).await? {
+                    return Ok(vm);
+                }
+                // The same node again after a lost race: what it has free has changed.
+                next = nodes::load(store, &view.node.id).await?;
             }
         }
     }
-    Err(Refusal::InsufficientCapacity(shortage(&request)).into())
+    let text = shortage.text(&request, candidates.cut_short());
+    Err(Refusal::InsufficientCapacity(text).into())
 }
 
-/// A node as its reservations' terms have it now.
+/// Whether the VM got its units; with the answer that is to be kept, where one is.
+async fn seat(
+    store: &impl PlaceStore,
+    vm: &Vm,
+    custodian: &Custodian,
+    stamp: &Stamp,
+    keep: Option<&Keep<'_, Vm>>,
+) -> Result<bool, Error> {
+    match keep {
+        None => Ok(store.place(vm, custodian, stamp).await? == Commit::Done),
+        Some(keep) => {
+            let kept = keep.kept(vm, stamp.now)?;
+            let placed = store.place_once(vm, custodian, stamp, &kept);
+            placed.await?.done()
+        }
+    }
+}
+
+/// The node as its reservations' terms have it now.
 async fn present(
     store: &impl PlaceStore,
     clock: &impl Clock,
     ids: &impl Ids,
-    node: &NodeId,
-) -> Result<Option<NodeView>, Error> {
-    let view = nodes::load(store, node).await?;
-    match &view {
-        Some(there) if pass_all(store, clock, ids, &there.node).await? => {
-            Ok(nodes::load(store, node).await?)
-        }
-        _ => Ok(view),
-    }
+    view: NodeView,
+) -> Result<NodeView, Error> {
+    pass_all(store, clock, ids, &view.node).await?;
+    let again = nodes::load(store, &view.node.id).await?;
+    Ok(again.unwrap_or(view))
 }
 
-fn shortage(request: &VmRequest) -> String {
-    let tier = request.tier.as_str();
-    match &request.wanted {
-        Wanted::Units(units) => {
-            let names: Vec<&str> = units.iter().map(UnitId::as_str).collect();
-            format!(
-                "not all of these are free and for sale at tier={tier}: {}",
-                names.join(", ")
-            )
-        }
-        Wanted::Gpus(count) => {
-            // A model is looked for on some nodes, not on all of them.
-            let nodes = match &request.place {
-                Place::Model(_) => " were found; ask again, or name a node",
-                Place::Node(..) | Place::Reservation(..) => "",
-            };
-            format!("no free units of {count} GPUs for sale at tier={tier}{nodes}")
-        }
-    }
+/// The nodes to look at.
+enum Candidates {
+    /// Those that the caller named, until they have been looked at.
+    Named(Vec<NodeView>),
+    /// Those that the market names.
+    Market(Search),
 }
 
-/// The nodes to look at, the first one last.
-async fn nodes_for(
-    store: &impl PlaceStore,
-    clock: &impl Clock,
-    context: &Context,
-    request: &VmRequest,
-) -> Result<Vec<NodeId>, Error> {
-    match &request.place {
-        Place::Node(node, _) => Ok(vec![node.clone()]),
-        Place::Reservation(node, id) => {
-            let found = store.load_reservation(node, id).await?;
-            let visible = found.is_some_and(|r| r.relation(context.caller()).may_see());
-            if visible {
-                Ok(vec![node.clone()])
-            } else {
-                Err(Error::not_found())
+impl Candidates {
+    async fn of(
+        store: &impl PlaceStore,
+        clock: &impl Clock,
+        context: &Context,
+        request: &VmRequest,
+    ) -> Result<Self, Error> {
+        let node = match &request.place {
+            Place::Node(node, _) => node,
+            Place::Reservation(node, id) => {
+                let found = store.load_reservation(node, id).await?;
+                if !found.is_some_and(|r| r.relation(context.caller()).may_see()) {
+                    return Err(Error::not_found());
+                }
+                node
             }
-        }
-        Place::Model(model) => {
-            let spread = context.stamp(clock.now(), None)?.write;
-            let hints = store.find_market(model, &spread, MARKET_HINTS_MAX).await?;
-            let mut seen = BTreeSet::new();
-            let mut nodes: Vec<NodeId> = hints
-                .into_iter()
-                .map(|(node, _)| node)
-                .filter(|node| seen.insert(node.clone()))
-                .take(MARKET_NODES_MAX)
-                .collect();
-            nodes.reverse();
-            Ok(nodes)
+            Place::Model(model) => {
+                let spread = context.stamp(clock.now(), None)?.write;
+                return Ok(Self::Market(Search::new(store, model, &spread).await?));
+            }
+        };
+        let view = nodes::load(store, node).await?;
+        Ok(Self::Named(view.into_iter().collect()))
+    }
+
+    async fn next(
+        &mut self,
+        store: &impl PlaceStore,
+        request: &VmRequest,
+    ) -> Result<Option<Vec<NodeView>>, Error> {
+        match self {
+            Self::Named(views) if views.is_empty() => Ok(None),
+            Self::Named(views) => Ok(Some(std::mem::take(views))),
+            Self::Market(search) => Ok(search.next(store, request.tier).await?),
         }
     }
+
+    fn cut_short(&self) -> bool {
+        match self {
+            Self::Named(_) => false,
+            Self::Market(search) => search.cut_short,
+        }
+    }
+}
+
+/// What the nodes that were looked at could have given in place of what was asked for.
+#[derive(Debug, Default)]
+struct Shortage {
+    largest: u32,
+    below: Option<u32>,
+    above: Option<u32>,
+}
+
+impl Shortage {
+    fn note(&mut self, view: &NodeView, request: &VmRequest, now: Timestamp) {
+        let Wanted::Gpus(count) = request.wanted else {
+            return;
+        };
+        for (_, stock) in stocks(view, request, now) {
+            let [below, above] = stock.nearest(count);
+            self.largest = self.largest.max(stock.largest());
+            self.below = self.below.max(below);
+            self.above = [self.above, above].into_iter().flatten().min();
+        }
+    }
+
+    fn text(&self, request: &VmRequest, cut_short: bool) -> String {
+        let tier = request.tier.as_str();
+        let count = match &request.wanted {
+            Wanted::Units(units) => {
+                let names: Vec<&str> = units.iter().map(UnitId::as_str).collect();
+                let names = names.join(", ");
+                return format!("not all of these are free and for sale at tier={tier}: {names}");
+            }
+            Wanted::Gpus(count) => count,
+        };
+        let nearest: Vec<String> = [self.below, self.above]
+            .into_iter()
+            .flatten()
+            .map(|count| count.to_string())
+            .collect();
+        let free = match self.largest {
+            0 => "nothing is free there".to_owned(),
+            largest => format!(
+                "largest free: {largest} GPUs; nearest that fits: {}",
+                nearest.join(" or ")
+            ),
+        };
+        let more = match cut_short {
+            true => "; there are more nodes than were looked at: ask again, or name one",
+            false => "",
+        };
+        format!("no free units of {count} GPUs on one node for sale at tier={tier}; {free}{more}")
+    }
+}
+
+/// There was enough, and others were faster.
+fn outrun(request: &VmRequest) -> String {
+    let tier = request.tier.as_str();
+    format!(
+        "others bought the units that were found at tier={tier}, {PLACEMENT_TRIES_MAX} times over; \
+         ask again"
+    )
 }
 
 /// Units that a VM could have.
@@ -193,33 +272,40 @@ struct Choice {
 
 /// The first custodian of the node that has what is wanted: reservations before the pool.
 fn choose(view: &NodeView, request: &VmRequest, now: Timestamp) -> Option<Choice> {
-    if let Place::Node(_, Some(model)) | Place::Model(model) = &request.place
-        && view.node.gpu_model != *model
-    {
-        return None;
-    }
-    let reserved = view.holding.iter().filter_map(|r| {
+    stocks(view, request, now).find_map(|(custodian, stock)| {
+        let units = match &request.wanted {
+            Wanted::Units(units) => stock
+                .has_all(units.as_set())
+                .then(|| units.as_set().clone())?,
+            Wanted::Gpus(count) => stock.add_up(*count)?,
+        };
+        Some(Choice {
+            custodian,
+            gpus: stock.gpus(Some(&units)),
+            units,
+        })
+    })
+}
+
+/// What each custodian of the node would sell for this request: reservations before the pool.
+fn stocks(
+    view: &NodeView,
+    request: &VmRequest,
+    now: Timestamp,
+) -> impl Iterator<Item = (Custodian, Stock)> {
+    let fits = match &request.place {
+        Place::Node(_, Some(model)) | Place::Model(model) => view.node.gpu_model == *model,
+        Place::Node(_, None) | Place::Reservation(..) => true,
+    };
+    let reserved = view.holding.iter().filter_map(move |r| {
         let custodian = Custodian::Reservation(r.id.clone());
-        Some((custodian, for_sale(r, request, now)?))
+        let stock = Stock::of_reservation(r, request.tier, Some(&request.org), now)?;
+        Some((custodian, stock))
     });
-    let here = |unit: &UnitId| view.node.units.contains_key(unit);
-    let pool = (Custodian::Pool, empty_units(&view.node.slots, here));
+    let pool = (Custodian::Pool, Stock::of_pool(&view.node, now));
     reserved
         .chain([pool])
-        .filter(|(custodian, _)| asked_for(custodian, request))
-        .find_map(|(custodian, free)| {
-            let units = pick(&free, &request.wanted)?;
-            let gpus = free
-                .iter()
-                .filter(|(u, _)| units.contains(u))
-                .map(|(_, g)| *g)
-                .sum();
-            Some(Choice {
-                custodian,
-                units,
-                gpus,
-            })
-        })
+        .filter(move |(custodian, _)| fits && asked_for(custodian, request))
 }
 
 fn asked_for(custodian: &Custodian, request: &VmRequest) -> bool {
@@ -228,64 +314,6 @@ fn asked_for(custodian: &Custodian, request: &VmRequest) -> bool {
         (Place::Reservation(..), Custodian::Pool) => false,
         (Place::Node(..) | Place::Model(_), _) => true,
     }
-}
-
-/// The units of a reservation that the request may have; `None` if it may have none whatever is
-/// free.
-fn for_sale(
-    reservation: &Reservation,
-    request: &VmRequest,
-    now: Timestamp,
-) -> Option<Vec<(UnitId, u32)>> {
-    let spot = request.tier == Tier::Spot;
-    let active = reservation.status_at(now) == Status::Active;
-    (active && (spot || reservation.audience.contains(&request.org))).then(|| {
-        empty_units(&reservation.slots, |unit| {
-            reservation.released.contains(unit) == spot
-        })
-    })
-}
-
-fn empty_units(slots: &Slots, sellable: impl Fn(&UnitId) -> bool) -> Vec<(UnitId, u32)> {
-    slots
-        .iter()
-        .filter(|(unit, slot)| slot.occupant.is_none() && sellable(unit))
-        .map(|(unit, slot)| (unit.clone(), u32::from(slot.gpus)))
-        .collect()
-}
-
-/// The units to take out of the free ones: those named, or the first that add up.
-fn pick(free: &[(UnitId, u32)], wanted: &Wanted) -> Option<BTreeSet<UnitId>> {
-    match wanted {
-        Wanted::Units(units) => {
-            let all = units
-                .iter()
-                .all(|unit| free.iter().any(|(there, _)| there == unit));
-            all.then(|| units.as_set().clone())
-        }
-        Wanted::Gpus(count) => add_up(free, *count),
-    }
-}
-
-/// A subset whose GPUs add up to exactly `count`, of as few units as an in-order search finds.
-fn add_up(free: &[(UnitId, u32)], count: u32) -> Option<BTreeSet<UnitId>> {
-    let size = usize::try_from(count).ok()?;
-    let mut ways: Vec<Option<Vec<usize>>> = vec![None; size + 1];
-    ways[0] = Some(Vec::new());
-    for (place, (_, gpus)) in free.iter().enumerate() {
-        let gpus = usize::try_from(*gpus).ok()?;
-        for sum in (gpus..=size).rev() {
-            let shorter = ways[sum - gpus].as_ref().map(|way| way.len() + 1);
-            let now = ways[sum].as_ref().map_or(usize::MAX, Vec::len);
-            if shorter.is_some_and(|len| len < now) {
-                let mut way = ways[sum - gpus].clone().unwrap_or_default();
-                way.push(place);
-                ways[sum] = Some(way);
-            }
-        }
-    }
-    let way = ways.pop().flatten().filter(|way| !way.is_empty())?;
-    Some(way.into_iter().map(|place| free[place].0.clone()).collect())
 }
 
 fn assemble(
@@ -343,46 +371,4 @@ pub async fn list(
 ) -> Result<Page<Vm, VmId>, Error> {
     context.principal.of_org(org)?;
     Ok(store.list_vms(org, after, limit).await?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn free(sizes: &[u32]) -> Vec<(UnitId, u32)> {
-        let named = sizes.iter().enumerate();
-        named
-            .map(|(i, gpus)| (UnitId::parse(&format!("u{i}")).unwrap(), *gpus))
-            .collect()
-    }
-
-    fn sum(sizes: &[u32], count: u32) -> Option<u32> {
-        let free = free(sizes);
-        let units = add_up(&free, count)?;
-        Some(
-            free.iter()
-                .filter(|(unit, _)| units.contains(unit))
-                .map(|(_, gpus)| gpus)
-                .sum(),
-        )
-    }
-
-    #[test]
-    fn units_are_found_whenever_some_add_up() {
-        assert_eq!(sum(&[1, 1, 1], 2), Some(2));
-        assert_eq!(
-            sum(&[3, 2, 2], 4),
-            Some(4),
-            "the largest first would miss this"
-        );
-        assert_eq!(sum(&[4, 4], 6), None);
-        assert_eq!(sum(&[1], 0), None);
-        assert_eq!(sum(&[], 1), None);
-    }
-
-    #[test]
-    fn fewer_units_are_preferred() {
-        let units = add_up(&free(&[1, 1, 1, 1, 4]), 4).unwrap();
-        assert_eq!(units.len(), 1);
-    }
 }

@@ -1,6 +1,8 @@
 //! The audit trail: one record for every version of a reservation, and one for every VM it
 //! condemns, each linked to the one before by its hash.
 
+mod verify;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -12,6 +14,8 @@ use crate::slot::condemned;
 use crate::stamp::{ActionKind, Actor};
 use crate::time::Timestamp;
 use crate::version::Version;
+
+pub use verify::{Expected, Fault, Head, Lost, Verified, Wrong, verify};
 
 /// What a record tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -430,59 +434,4 @@ fn string(text: &str) -> String {
     }
     out.push('"');
     out
-}
-
-/// What is wrong with a chain, at the record of this place, counted from 0.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// The record does not have the hash it carries.
-    #[error("record {0} was changed: its hash does not match its content")]
-    Changed(usize),
-    /// The record does not follow the one before it.
-    #[error("record {0} does not follow the record before it")]
-    Unlinked(usize),
-    /// A version's own record is missing before this one.
-    #[error("a record is missing before record {0}")]
-    Missing(usize),
-    /// The reservation is at a later version than its last record.
-    #[error("the trail ends at {last:?} but the reservation is at version {current}")]
-    Truncated {
-        /// The version of the last record.
-        last: Option<Version>,
-        /// The reservation's version.
-        current: Version,
-    },
-}
-
-/// Checks a whole trail, oldest first, against the version the reservation is at.
-///
-/// # Errors
-/// The first [`Fault`], which says where it is.
-pub fn verify(records: &[Record], current: Version) -> Result<(), Fault> {
-    let mut prev_hash = "";
-    let mut last: Option<Version> = None;
-    for (place, record) in records.iter().enumerate() {
-        if hash(&record.event, &record.prev_hash) != record.hash {
-            return Err(Fault::Changed(place));
-        }
-        if record.prev_hash != prev_hash {
-            return Err(Fault::Unlinked(place));
-        }
-        let due = last.map_or(Version::FIRST, Version::next);
-        let in_order = match (&record.event.beside, record.event.event) {
-            (Some(_), _) => last == Some(record.event.version),
-            (None, EventType::Gap) => record.event.version >= due,
-            (None, _) => record.event.version == due,
-        };
-        if !in_order {
-            return Err(Fault::Missing(place));
-        }
-        last = Some(record.event.version);
-        prev_hash = &record.hash;
-    }
-    if last == Some(current) {
-        Ok(())
-    } else {
-        Err(Fault::Truncated { last, current })
-    }
 }

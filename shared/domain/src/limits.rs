@@ -24,8 +24,9 @@ pub const BOOKINGS_PER_NODE_MAX: usize = 96;
 /// limits to 400 KB, even where every id has its full length.
 pub const BOOKED_UNITS_PER_NODE_MAX: usize = 1_024;
 
-/// Most orgs in `allowedOrgIds` or `managingOrgIds`.
-pub const ORGS_PER_LIST_MAX: usize = 64;
+/// Most orgs in `allowedOrgIds` or `managingOrgIds`. Making a reservation writes a link for each of
+/// them in the same transaction, which the store bounds at 100 items.
+pub const ORGS_PER_LIST_MAX: usize = 32;
 
 /// Most characters of a `reason` or a `contractRef`.
 pub const REASON_CHARS_MAX: usize = 512;
@@ -65,3 +66,23 @@ pub const AUDIT_CHECK_AFTER_MS: i64 = 3_600_000;
 /// How long the last record of an audit trail may be on its way before it counts as lost, in
 /// milliseconds: as long as the table's stream keeps a change.
 pub const AUDIT_LOST_AFTER_MS: i64 = 86_400_000;
+
+/// Most hints that a purchase by model takes from the market's index. It looks at no other nodes.
+pub const MARKET_HINTS_MAX: usize = 100;
+
+/// Nodes that a purchase by model reads at once, before it looks at more: most end with the first.
+pub const MARKET_NODES_AT_ONCE: usize = 10;
+
+/// Nodes on which a purchase by model writes boundaries of terms that have come, to free what is
+/// due to be free; on the others it takes units as they are.
+pub const MARKET_NODES_SETTLED_MAX: usize = 16;
+
+/// Most reservations that a purchase by model reads with those nodes: one batch of the store.
+pub const MARKET_RESERVATIONS_AT_ONCE: usize = 100;
+
+/// Most GPU models on one page of what is free: each takes a handful of requests.
+pub const AVAILABILITY_MODELS_MAX: usize = 10;
+
+/// Most custodians that are counted for one model; where there are more, the counts are lower
+/// bounds and say so.
+pub const AVAILABILITY_CUSTODIANS_MAX: usize = 200;

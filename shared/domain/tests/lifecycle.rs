@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::audit::{Fault, Record, events, verify};
+use domain::audit::{Record, Wrong, events, verify};
 use domain::invariants::check_all;
 use domain::node::Register;
 use domain::reservation::place::{place, vacate};
@@ -303,7 +303,9 @@ fn trail() -> (Vec<Record>, Version) {
 #[test]
 fn a_trail_has_a_record_for_every_version_and_every_condemned_vm() {
     let (records, current) = trail();
-    assert_eq!(verify(&records, current), Ok(()));
+    let verified = verify(&records, current).unwrap();
+    assert_eq!((verified.records, verified.last), (6, current));
+    assert_eq!(verified.head, records[5].hash);
     let types: Vec<&str> = records.iter().map(|r| r.event.event.as_str()).collect();
     assert_eq!(
         types,
@@ -324,7 +326,8 @@ fn a_trail_that_was_touched_anywhere_is_found_out() {
     for place in 0..records.len() {
         let mut changed = records.clone();
         changed[place].event.reason = Some("another".to_owned());
-        assert_eq!(verify(&changed, current), Err(Fault::Changed(place)));
+        let fault = verify(&changed, current).unwrap_err();
+        assert_eq!((fault.place, fault.wrong), (place, Wrong::Changed));
         let mut removed = records.clone();
         removed.remove(place);
         assert!(verify(&removed, current).is_err(), "without {place}");

@@ -4,6 +4,7 @@
 
 use app::auth::KeyDigest;
 use app::idempotency::IdempotencyKey;
+use app::ports::Part;
 use domain::{GpuModelId, KeyId, NodeId, OrgId, ReservationId, Version, VmId};
 
 /// Partition key of the table.
@@ -30,6 +31,11 @@ pub(crate) const ORG_INDEX: &str = "org";
 pub(crate) const DUE_SHARDS: u64 = 16;
 /// Shards of each model in [`MARKET_INDEX`]: one model may be most of a fleet.
 pub(crate) const MARKET_SHARDS: u64 = 8;
+
+/// Partition of the links to all nodes.
+const NODES: &str = "NODES";
+/// Partition of the links to all GPU models.
+const MODELS: &str = "MODELS";
 
 /// Sorts after every character of an id.
 const PAST_ALL_IDS: char = '~';
@@ -94,6 +100,30 @@ impl Key {
         }
     }
 
+    /// Of the link to a node among all nodes, or among those of its owner.
+    pub(crate) fn node_link(owner: Option<&OrgId>, node: &NodeId) -> Self {
+        Self {
+            pk: nodes_pk(owner),
+            sk: format!("NODE#{node}"),
+        }
+    }
+
+    /// Of the link to a reservation among those that an org has this part in.
+    pub(crate) fn reservation_link(org: &OrgId, role: Part, id: &ReservationId) -> Self {
+        Self {
+            pk: nodes_pk(Some(org)),
+            sk: format!("{}{id}", role_prefix(role)),
+        }
+    }
+
+    /// Of the link to a GPU model.
+    pub(crate) fn model(model: &GpuModelId) -> Self {
+        Self {
+            pk: models_pk(),
+            sk: format!("MODEL#{model}"),
+        }
+    }
+
     /// Of an audit record.
     pub(crate) fn audit(id: &ReservationId, version: Version, beside: Option<&VmId>) -> Self {
         let own = audit_version(version);
@@ -122,6 +152,12 @@ pub(crate) enum Subject {
     KeyLink(OrgId, KeyId),
     /// An answer kept for a call, by its org and its idempotency key.
     Kept(OrgId, String),
+    /// A link to a node: among all, or among those of this owner.
+    NodeLink(Option<OrgId>, NodeId),
+    /// A link to a reservation: of an org, by the part that it has.
+    ReservationLink(OrgId, Part, ReservationId),
+    /// A link to a GPU model.
+    Model(GpuModelId),
     /// An audit record: of a reservation, a version, and a VM for one beside the version's own.
     Audit(ReservationId, Version, Option<VmId>),
 }
@@ -129,8 +165,16 @@ pub(crate) enum Subject {
 impl Subject {
     /// Reads a primary key; `None` if it is the key of nothing.
     pub(crate) fn parse(pk: &str, sk: &str) -> Option<Self> {
+        if pk == NODES {
+            return Some(Subject::NodeLink(None, node_of_link(sk)?));
+        }
+        if pk == MODELS {
+            let model = GpuModelId::parse(sk.strip_prefix("MODEL#")?);
+            return Some(Subject::Model(model.ok()?));
+        }
         let (kind, id) = pk.split_once('#')?;
         match (kind, sk) {
+            ("ORG", _) => of_org(OrgId::parse(id).ok()?, sk),
             ("NODE", "NODE") => Some(Subject::Node(NodeId::parse(id).ok()?)),
             ("NODE", _) => {
                 let reservation = ReservationId::parse(sk.strip_prefix("RES#")?).ok()?;
@@ -142,10 +186,6 @@ impl Subject {
                 Some(Subject::Kept(OrgId::parse(org).ok()?, key.to_owned()))
             }
             ("KEY", "KEY") => Some(Subject::ApiKey(id.to_owned())),
-            ("ORG", _) => {
-                let key = KeyId::parse(sk.strip_prefix("KEY#")?).ok()?;
-                Some(Subject::KeyLink(OrgId::parse(id).ok()?, key))
-            }
             ("AUDIT", _) => {
                 let reservation = ReservationId::parse(id).ok()?;
                 let (version, beside) = parse_audit(sk)?;
@@ -154,6 +194,24 @@ impl Subject {
             _ => None,
         }
     }
+}
+
+/// What a sort key is the key of in the partition of an org.
+fn of_org(org: OrgId, sk: &str) -> Option<Subject> {
+    for role in Part::ALL {
+        if let Some(id) = sk.strip_prefix(role_prefix(role)) {
+            let id = ReservationId::parse(id).ok()?;
+            return Some(Subject::ReservationLink(org, role, id));
+        }
+    }
+    if let Some(id) = sk.strip_prefix("KEY#") {
+        return Some(Subject::KeyLink(org, KeyId::parse(id).ok()?));
+    }
+    Some(Subject::NodeLink(Some(org), node_of_link(sk)?))
+}
+
+fn node_of_link(sk: &str) -> Option<NodeId> {
+    NodeId::parse(sk.strip_prefix("NODE#")?).ok()
 }
 
 fn parse_audit(sk: &str) -> Option<(Version, Option<VmId>)> {
@@ -170,6 +228,46 @@ fn parse_audit(sk: &str) -> Option<(Version, Option<VmId>)> {
 /// Partition key of a node and its reservations.
 pub(crate) fn node_pk(id: &NodeId) -> String {
     format!("NODE#{id}")
+}
+
+/// Partition key of the links to nodes: of all, or of those of this owner.
+pub(crate) fn nodes_pk(owner: Option<&OrgId>) -> String {
+    match owner {
+        None => NODES.to_owned(),
+        Some(owner) => format!("ORG#{owner}"),
+    }
+}
+
+/// Partition key of the links to GPU models.
+pub(crate) fn models_pk() -> String {
+    MODELS.to_owned()
+}
+
+/// First and last sort key of links to nodes after `after`.
+pub(crate) fn nodes_after(after: Option<&NodeId>) -> (String, String) {
+    range("NODE#", after.map(NodeId::as_str))
+}
+
+/// What the sort keys of links to reservations start with.
+fn role_prefix(role: Part) -> &'static str {
+    match role {
+        Part::Audience => "RES#a#",
+        Part::Manager => "RES#m#",
+        Part::Owner => "RES#o#",
+    }
+}
+
+/// First and last sort key of links to reservations after `after`.
+pub(crate) fn org_reservations_after(
+    role: Part,
+    after: Option<&ReservationId>,
+) -> (String, String) {
+    range(role_prefix(role), after.map(ReservationId::as_str))
+}
+
+/// First and last sort key of links to models after `after`.
+pub(crate) fn models_after(after: Option<&GpuModelId>) -> (String, String) {
+    range("MODEL#", after.map(GpuModelId::as_str))
 }
 
 /// Partition key of a reservation's audit trail.
@@ -261,7 +359,8 @@ mod tests {
             let node = NodeId::parse(&a).unwrap();
             let reservation = ReservationId::parse(&b).unwrap();
             let vm = VmId::parse(&a).unwrap();
-            let (org, key) = (OrgId::parse(&b).unwrap(), KeyId::parse(&a).unwrap());
+            let (org, model) = (OrgId::parse(&b).unwrap(), GpuModelId::parse(&b).unwrap());
+            let key = KeyId::parse(&a).unwrap();
             let audit = Key::audit(&reservation, version, beside.as_ref());
             let cases = [
                 (Key::node(&node), Subject::Node(node.clone())),
@@ -276,6 +375,16 @@ mod tests {
                     Key::kept(&org, &IdempotencyKey::parse("a/b+c=").unwrap()),
                     Subject::Kept(org.clone(), "a/b+c=".to_owned()),
                 ),
+                (Key::node_link(None, &node), Subject::NodeLink(None, node.clone())),
+                (
+                    Key::node_link(Some(&org), &node),
+                    Subject::NodeLink(Some(org.clone()), node.clone()),
+                ),
+                (
+                    Key::reservation_link(&org, Part::Manager, &reservation),
+                    Subject::ReservationLink(org.clone(), Part::Manager, reservation.clone()),
+                ),
+                (Key::model(&model), Subject::Model(model.clone())),
             ];
             for (key, subject) in cases {
                 prop_assert_eq!(Subject::parse(&key.pk, &key.sk), Some(subject));
@@ -312,6 +421,15 @@ mod tests {
             ("AUDIT#r", "V#1"),
             ("AUDIT#r", "V#00000000000000000000"),
             ("ORG#o", "VM#v"),
+            ("NODES", "NODE"),
+            ("NODES", "NODE#"),
+            ("NODES#", "NODE#n"),
+            ("MODELS", "NODE#n"),
+            ("ORG#", "NODE#n"),
+            ("ORG#o", "NODE"),
+            ("ORG#o", "RES#r"),
+            ("ORG#o", "RES#x#r"),
+            ("ORG#o", "RES#a#"),
             ("X#r", "X"),
             ("", ""),
         ] {

@@ -7,6 +7,7 @@ pub mod handlers;
 mod log;
 mod operation;
 pub mod problem;
+pub mod record;
 pub mod request;
 pub mod routes;
 pub mod view;

@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::cursor::CursorKey;
 use crate::problem::Answer;
-use crate::routes::{BodyRule, Route};
+use crate::routes::{BodyRule, Operation, Route};
 
 /// A request that has a route, a valid key and a permission.
 #[derive(Debug)]
@@ -119,7 +119,8 @@ impl Call {
         number.ok_or_else(|| bad(format!("limit is a number from 1 to {PAGE_ITEMS_MAX}")))
     }
 
-    /// The name of the list this call reads: its path and what it filters by.
+    /// The name of the list this call reads: its path and what it filters by. Nodes are listed to
+    /// an org as far as they are its own, which is another list for each.
     #[must_use]
     pub fn list_name(&self) -> String {
         let path = self
@@ -131,7 +132,10 @@ impl Call {
             .iter()
             .filter(|(name, _)| !matches!(&***name, "limit" | "cursor"));
         let filters = filters.map(|(name, value)| format!("{name}={value}"));
-        let parts: Vec<String> = path.chain(filters).collect();
+        let caller = self.context.caller();
+        let own = self.route.operation == Operation::ListNodes && !caller.operator;
+        let owner = own.then(|| format!("owner={}", caller.org));
+        let parts: Vec<String> = path.chain(filters).chain(owner).collect();
         format!("{:?} {}", self.route.operation, parts.join(" "))
     }
 

@@ -65,15 +65,18 @@ pub enum Operation {
     GetReservation,
     ReaffirmReservation,
     ListAuditRecords,
+    ListOrgReservations,
     PutNode,
     GetNode,
     PutTopology,
+    ListNodes,
     ListTerminations,
     ConfirmTermination,
     CreateVm,
     ListVms,
     GetVm,
     TerminateVm,
+    ListAvailability,
     CreateKey,
     ListKeys,
     RevokeKey,
@@ -276,6 +279,20 @@ pub static ROUTES: &[Route] = &[
     )
     .query(PAGE),
     Route::new(
+        "GET",
+        "/v1/orgs/{orgId}/reservations",
+        FunctionName::Reservations,
+        Operation::ListOrgReservations,
+    )
+    .query(&["limit", "cursor", "role", "status"]),
+    Route::new(
+        "GET",
+        "/v1/nodes",
+        FunctionName::Nodes,
+        Operation::ListNodes,
+    )
+    .query(PAGE),
+    Route::new(
         "PUT",
         "/v1/nodes/{nodeId}",
         FunctionName::Nodes,
@@ -338,6 +355,13 @@ pub static ROUTES: &[Route] = &[
     )
     .needs(STOP, Otherwise::NotFound)
     .body(BodyRule::Optional),
+    Route::new(
+        "GET",
+        "/v1/gpu-availability",
+        FunctionName::Vms,
+        Operation::ListAvailability,
+    )
+    .query(&["limit", "cursor", "tier", "gpuModelId"]),
     Route::new(
         "POST",
         "/v1/orgs/{orgId}/api-keys/create",

@@ -2,12 +2,15 @@
 
 mod keys;
 
+use std::collections::BTreeMap;
+
+use app::availability::Availability;
 use app::nodes::{NodeView as LoadedNode, Termination};
 use domain::audit::{Record, Snapshot};
 use domain::reservation::{Reservation, Victims};
 use domain::slot::Slot;
 use domain::vm::Vm;
-use domain::{Tier, Timestamp, UnitId};
+use domain::{Node, Tier, Timestamp, UnitId};
 use serde::Serialize;
 
 pub use keys::{CallerView, KeyView, MadeKeyView};
@@ -146,6 +149,87 @@ pub struct NodeView {
     pub units: Vec<UnitView>,
     pub created_at: String,
     pub updated_at: String,
+}
+
+/// A node as lists show it: without its units, which are read node by node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the API contract")]
+pub struct NodeSummaryView {
+    pub id: String,
+    pub owner_org_id: String,
+    pub gpu_model_id: String,
+    pub topology_gen: u64,
+    pub unit_count: usize,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+impl NodeSummaryView {
+    /// The node, with the number of units that it reported last.
+    #[must_use]
+    pub fn of(node: &Node) -> Self {
+        Self {
+            id: node.id.to_string(),
+            owner_org_id: node.owner.to_string(),
+            gpu_model_id: node.gpu_model.to_string(),
+            topology_gen: node.topology_gen,
+            unit_count: node.units.len(),
+            created_at: node.created_at.to_string(),
+            updated_at: node.updated_at.to_string(),
+        }
+    }
+}
+
+/// What is free of a GPU model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AvailabilityView {
+    /// The model.
+    pub gpu_model_id: String,
+    /// What is free, by the names of the tiers.
+    pub free: BTreeMap<&'static str, FreeView>,
+    /// The nodes that have any of it.
+    pub nodes: u32,
+    /// Set where not all of the fleet was counted: there is as much, and there may be more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<bool>,
+}
+
+/// What is free at a tier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FreeView {
+    /// GPUs.
+    pub gpus: u32,
+    /// The units that they are in.
+    pub units: u32,
+    /// The nodes that those are on.
+    pub nodes: u32,
+    /// Most GPUs that one VM can have: it never spans nodes.
+    pub largest_vm_gpus: u32,
+}
+
+impl AvailabilityView {
+    /// The counts.
+    #[must_use]
+    pub fn of(found: &Availability) -> Self {
+        let free = found.free.iter().map(|(tier, free)| {
+            let view = FreeView {
+                gpus: free.gpus,
+                units: free.units,
+                nodes: free.nodes,
+                largest_vm_gpus: free.largest,
+            };
+            (tier.as_str(), view)
+        });
+        Self {
+            gpu_model_id: found.model.to_string(),
+            free: free.collect(),
+            nodes: found.nodes,
+            at_least: found.at_least.then_some(true),
+        }
+    }
 }
 
 /// A unit of a node.

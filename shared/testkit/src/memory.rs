@@ -3,6 +3,7 @@
 mod audit;
 mod custody;
 mod due;
+mod lists;
 mod once;
 mod registry;
 mod vms;

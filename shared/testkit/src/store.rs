@@ -1,9 +1,10 @@
 //! All ports of the store under one name, for suites that run over any store.
 
 use app::ports::{
-    ChangeTopology, CondemnVm, CountAttempt, FindDue, FindMarket, ListKeys, ListReservations,
-    ListVms, LoadKey, LoadNode, LoadReservations, LoadVms, LookAgain, MoveCustody, Once, PlaceVm,
-    PutAudit, PutKey, PutNode, ReadAudit, ReclaimUnits, ReleaseUnits, RevokeKey, SettleVm,
+    ChangeTopology, CondemnVm, CountAttempt, FindDue, FindMarket, ListKeys, ListModels, ListNodes,
+    ListOrgReservations, ListReservations, ListVms, LoadCustodians, LoadKey, LoadNode,
+    LoadReservations, LoadVms, LookAgain, MoveCustody, Once, PlaceVm, PutAudit, PutKey, PutNode,
+    ReadAudit, ReclaimUnits, ReleaseUnits, RevokeKey, SettleVm,
 };
 
 /// The ports of keys.
@@ -11,13 +12,20 @@ pub trait Keyring: LoadKey + PutKey + ListKeys + RevokeKey {}
 impl<T: LoadKey + PutKey + ListKeys + RevokeKey> Keyring for T {}
 
 /// The ports of nodes.
-pub trait Registry: LoadNode + PutNode + FindMarket {}
-impl<T: LoadNode + PutNode + FindMarket> Registry for T {}
+pub trait Registry:
+    LoadNode + PutNode + FindMarket + ListNodes + ListModels + LoadCustodians
+{
+}
+impl<T> Registry for T where
+    T: LoadNode + PutNode + FindMarket + ListNodes + ListModels + LoadCustodians
+{
+}
 
 /// The ports of reservations and their audit trail.
 pub trait Reservations:
     LoadReservations
     + ListReservations
+    + ListOrgReservations
     + ReleaseUnits
     + ReclaimUnits
     + MoveCustody
@@ -32,6 +40,7 @@ pub trait Reservations:
 impl<T> Reservations for T where
     T: LoadReservations
         + ListReservations
+        + ListOrgReservations
         + ReleaseUnits
         + ReclaimUnits
         + MoveCustody

@@ -32,6 +32,17 @@ fn a_wrong_command_line_is_told_in_one_line() {
     refused(&["serve", "--grace-ms", "-1"], &["-1"]);
     refused(&["--memory", "--data", "d"], &["--memory", "--data"]);
     refused(&["demo", "--memory"], &["--memory"]);
+    let audit = |args: &[&str], words: &[&str]| {
+        refused(&[&["audit", "verify"], args].concat(), words);
+    };
+    audit(&[], &["<NODE>", "relet --help"]);
+    audit(&["n"], &["<RESERVATION>"]);
+    audit(&["n", "a/b"], &["a/b"]);
+    audit(&["n", "r", "--head", "abc"], &["64 digits"]);
+    audit(&["n", "r", "--file", "f"], &["--file"]);
+    audit(&["--file", "f", "--at-version", "0"], &["0"]);
+    audit(&["--file", "absent.json"], &["absent.json"]);
+    audit(&["n", "r", "--data", "d"], &["d/keys.json", "--key"]);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 

@@ -21,7 +21,10 @@ pub(crate) const NODE: &str = "/v1/nodes/gpu-node-1";
 /// The command, with nothing of this test's environment that it heeds.
 pub(crate) fn relet() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_relet"));
-    command.env_remove("RUST_LOG").stdin(Stdio::null());
+    for name in ["RUST_LOG", "RELET_URL", "RELET_API_KEY"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null());
     command
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod api_key;
 pub(crate) mod audit;
 pub(crate) mod kept;
+pub(crate) mod link;
 pub(crate) mod node;
 mod reader;
 pub(crate) mod reservation;

@@ -56,6 +56,9 @@ fn hint(entry: &Item) -> Option<(NodeId, Custodian)> {
         | Subject::ApiKey(_)
         | Subject::KeyLink(..)
         | Subject::Kept(..)
-        | Subject::Audit(..) => None,
+        | Subject::Audit(..)
+        | Subject::NodeLink(..)
+        | Subject::ReservationLink(..)
+        | Subject::Model(_) => None,
     }
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod due;
 mod key;
+mod lists;
 mod market;
 mod node;
 mod once;

@@ -11,13 +11,14 @@ use domain::stamp::ActionKind;
 use domain::{NodeId, Reservation, ReservationId, Status, Tier, Version, WriteId};
 
 use super::DynamoStore;
+use super::node::always;
 use super::read::{Range, page};
 use super::rules;
 use super::write::{Part, Transacted, Written};
 use crate::expr::{Expression, Finished, absent, all, any, between, contains, eq, ne};
 use crate::item::reservation::{KIND, MARKET_KEY, OWNER, RELEASED, decode, encode};
 use crate::item::slots::{OCCUPANT, SLOTS, TIER, tier_letter};
-use crate::item::{Item, node};
+use crate::item::{Item, link, node};
 use crate::keys::{Key, MARKET_PK, PK, SK, node_pk, reservations_after};
 use crate::retry::stand_aside;
 
@@ -251,10 +252,16 @@ impl MoveCustody for DynamoStore {
 pub(super) fn move_parts(change: &CustodyMove) -> StoreResult<Vec<Part>> {
     let pool = seen(node::KIND, Some(change.node_seen), &change.write)?;
     let reserved = seen(KIND, change.reservation_seen, &change.write)?;
-    Ok(vec![
+    let mut parts = vec![
         Part::Put(node::encode(&change.node)?, pool),
         Part::Put(encode(&change.reservation)?, reserved),
-    ])
+    ];
+    if change.reservation_seen.is_none() {
+        for item in link::of_parties(&change.reservation) {
+            parts.push(Part::Put(item, always()?));
+        }
+    }
+    Ok(parts)
 }
 
 /// The item is as it was read: of this version, or not there.

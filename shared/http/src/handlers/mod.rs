@@ -10,11 +10,13 @@ mod vms;
 use std::sync::Arc;
 
 use app::Error;
+use app::availability::MarketStore;
 use app::error::Internal;
 use app::idempotency::{Answer, Keep};
 use app::ports::{
-    ChangeTopology, Clock, Ids, ListKeys, ListReservations, ListVms, LoadKey, LoadVms, Once, Page,
-    PutKey, PutNode, Random, ReadAudit, ReclaimUnits, ReleaseUnits, RevokeKey, SettleVm,
+    ChangeTopology, Clock, Ids, ListKeys, ListNodes, ListOrgReservations, ListReservations,
+    ListVms, LoadKey, LoadVms, Once, Page, PutKey, PutNode, Random, ReadAudit, ReclaimUnits,
+    ReleaseUnits, RevokeKey, SettleVm,
 };
 use app::terms::TermStore;
 use app::vms::PlaceStore;
@@ -107,7 +109,7 @@ where
 /// The `reservations` function.
 pub fn reservations<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + TermStore + Once + ListReservations + ReadAudit + 'static,
+    S: LoadKey + TermStore + Once + ListReservations + ListOrgReservations + ReadAudit + 'static,
     C: Clock,
     I: Ids,
 {
@@ -117,7 +119,7 @@ where
 /// The `vms` function.
 pub fn vms<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + PlaceStore + LoadVms + ListVms + SettleVm + 'static,
+    S: LoadKey + PlaceStore + MarketStore + LoadVms + ListVms + SettleVm + 'static,
     C: Clock,
     I: Ids,
 {
@@ -127,7 +129,15 @@ where
 /// The `nodes` function.
 pub fn nodes<S, C, I>(service: Shared<S, C, I>) -> HttpFunction
 where
-    S: LoadKey + Once + TermStore + PutNode + ChangeTopology + LoadVms + SettleVm + 'static,
+    S: LoadKey
+        + Once
+        + TermStore
+        + PutNode
+        + ChangeTopology
+        + ListNodes
+        + LoadVms
+        + SettleVm
+        + 'static,
     C: Clock,
     I: Ids,
 {

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use app::Error;
 use app::nodes::NodeRequest;
-use app::ports::{ChangeTopology, Clock, Ids, LoadVms, PutNode, SettleVm};
+use app::ports::{ChangeTopology, Clock, Ids, ListNodes, LoadVms, PutNode, SettleVm};
 use app::terms::TermStore;
 use domain::limits::{GPUS_PER_UNIT_MAX, UNITS_PER_NODE_MAX};
-use domain::{UnitId, VmId};
+use domain::{NodeId, UnitId, VmId};
 use serde::Deserialize;
 
 use crate::endpoint::Reply;
-use crate::handlers::{Shared, misrouted};
+use crate::handlers::{Shared, misrouted, page};
 use crate::request::{Call, Object, id, units};
 use crate::routes::Operation;
-use crate::view::{NodeView, PageView, TerminationView, VmView};
+use crate::view::{NodeSummaryView, NodeView, PageView, TerminationView, VmView};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -45,7 +45,7 @@ struct NoFields {}
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: TermStore + PutNode + ChangeTopology + LoadVms + SettleVm,
+    S: TermStore + PutNode + ChangeTopology + ListNodes + LoadVms + SettleVm,
     C: Clock,
     I: Ids,
 {
@@ -74,6 +74,12 @@ where
         Operation::GetNode => {
             let node = call.id("nodeId")?;
             Reply::new(NodeView::of(&app::nodes::get(store, context, &node).await?))
+        }
+        Operation::ListNodes => {
+            let limit = call.limit()?;
+            let after: Option<NodeId> = call.cursor(&service.cursors)?;
+            let found = app::nodes::list(store, context, after.as_ref(), limit).await?;
+            Reply::new(page(&service.cursors, &call, &found, NodeSummaryView::of))
         }
         Operation::ListTerminations => {
             let node = call.id("nodeId")?;

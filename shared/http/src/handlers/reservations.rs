@@ -1,7 +1,10 @@
 //! The rest of a reservation's life.
 
 use app::Error;
-use app::ports::{Clock, Ids, ListReservations, LoadReservations, Once, ReadAudit};
+use app::org_reservations::{self, Asked};
+use app::ports::{
+    Clock, Ids, ListOrgReservations, ListReservations, LoadReservations, Once, Part, ReadAudit,
+};
 use app::reservations::ReserveRequest;
 use app::terms::TermStore;
 use domain::limits::UNITS_PER_RESERVATION_MAX;
@@ -29,13 +32,14 @@ struct CreateBody {
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: TermStore + Once + ListReservations + ReadAudit,
+    S: TermStore + Once + ListReservations + ListOrgReservations + ReadAudit,
     C: Clock,
     I: Ids,
 {
     match call.route.operation {
         Operation::CreateReservation => create(service, call).await,
         Operation::ListReservations => list(service, call).await,
+        Operation::ListOrgReservations => list_of_org(service, call).await,
         Operation::GetReservation => get(service, call).await,
         Operation::ReaffirmReservation => reaffirm(service, call).await,
         Operation::ListAuditRecords => audit(service, call).await,
@@ -109,13 +113,7 @@ where
     I: Ids,
 {
     let limit = call.limit()?;
-    let status = match call.query.get("status") {
-        None => None,
-        Some(text) => Some(Status::parse(text).ok_or_else(|| {
-            let known = Status::ALL.map(Status::as_str).join(", ");
-            Error::BadRequest(format!("status is one of {known}"))
-        })?),
-    };
+    let status = status(&call)?;
     let after: Option<ReservationId> = call.cursor(&service.cursors)?;
     let node = call.id("nodeId")?;
     let (store, clock) = (&service.store, &service.clock);
@@ -129,6 +127,45 @@ where
         limit,
     )
     .await?;
+    let now = clock.now();
+    Reply::new(page(&service.cursors, &call, &found, |r| {
+        ReservationView::of(r, now)
+    }))
+}
+
+/// The status that the list is filtered by.
+fn status(call: &Call) -> Result<Option<Status>, Error> {
+    let parse = |text: &String| {
+        Status::parse(text).ok_or_else(|| {
+            let known = Status::ALL.map(Status::as_str).join(", ");
+            Error::BadRequest(format!("status is one of {known}"))
+        })
+    };
+    call.query.get("status").map(parse).transpose()
+}
+
+async fn list_of_org<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
+where
+    S: ListOrgReservations,
+    C: Clock,
+    I: Ids,
+{
+    let limit = call.limit()?;
+    let role = |text: &String| {
+        Part::parse(text).ok_or_else(|| {
+            let known = Part::ALL.map(Part::as_str).join(", ");
+            Error::BadRequest(format!("role is one of {known}"))
+        })
+    };
+    let asked = Asked {
+        org: call.id("orgId")?,
+        role: call.query.get("role").map(role).transpose()?,
+        status: status(&call)?,
+    };
+    let after: Option<ReservationId> = call.cursor(&service.cursors)?;
+    let (store, clock) = (&service.store, &service.clock);
+    let found =
+        org_reservations::list(store, clock, &call.context, &asked, after.as_ref(), limit).await?;
     let now = clock.now();
     Reply::new(page(&service.cursors, &call, &found, |r| {
         ReservationView::of(r, now)

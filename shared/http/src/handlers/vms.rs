@@ -1,17 +1,18 @@
 //! Virtual machines.
 
 use app::Error;
+use app::availability::{self, Asked, MarketStore};
 use app::ports::{Clock, Ids, ListVms, LoadVms, SettleVm};
 use app::vms::{Place, PlaceStore, VmRequest, Wanted};
 use domain::limits::{GPUS_PER_UNIT_MAX, UNITS_PER_REQUEST_MAX, VM_NAME_CHARS_MAX};
-use domain::{OrgId, Tier, Vm, VmId};
+use domain::{GpuModelId, OrgId, Tier, Vm, VmId};
 use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, keep, misrouted, page};
 use crate::request::{Call, id, unit_ids};
 use crate::routes::Operation;
-use crate::view::VmView;
+use crate::view::{AvailabilityView, VmView};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -35,7 +36,7 @@ fn bad(text: impl Into<String>) -> Error {
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
-    S: PlaceStore + LoadVms + ListVms + SettleVm,
+    S: PlaceStore + MarketStore + LoadVms + ListVms + SettleVm,
     C: Clock,
     I: Ids,
 {
@@ -63,6 +64,14 @@ where
             let found = app::vms::list(store, context, &org, after.as_ref(), limit).await?;
             Reply::new(page(&service.cursors, &call, &found, VmView::of))
         }
+        Operation::ListAvailability => {
+            let limit = call.limit()?;
+            let asked = asked(&call)?;
+            let after: Option<GpuModelId> = call.cursor(&service.cursors)?;
+            let found =
+                availability::list(store, clock, context, &asked, after.as_ref(), limit).await?;
+            Reply::new(page(&service.cursors, &call, &found, AvailabilityView::of))
+        }
         Operation::TerminateVm => {
             let _: NoFields = call.json()?;
             let vm: VmId = call.id("id")?;
@@ -74,17 +83,29 @@ where
     }
 }
 
+fn asked(call: &Call) -> Result<Asked, Error> {
+    let named = |text: &String| id("gpuModelId", text);
+    Ok(Asked {
+        tier: call.query.get("tier").map(|text| tier(text)).transpose()?,
+        model: call.query.get("gpuModelId").map(named).transpose()?,
+    })
+}
+
+fn tier(text: &str) -> Result<Tier, Error> {
+    Tier::parse(text).ok_or_else(|| {
+        bad(format!(
+            "tier is one of {}",
+            Tier::ALL.map(Tier::as_str).join(", ")
+        ))
+    })
+}
+
 fn vm_request(org: OrgId, body: &CreateBody) -> Result<VmRequest, Error> {
     let chars = body.name.chars().count();
     if !(1..=VM_NAME_CHARS_MAX).contains(&chars) {
         return Err(bad(format!("name has 1 to {VM_NAME_CHARS_MAX} characters")));
     }
-    let tier = Tier::parse(&body.tier).ok_or_else(|| {
-        bad(format!(
-            "tier is one of {}",
-            Tier::ALL.map(Tier::as_str).join(", ")
-        ))
-    })?;
+    let tier = tier(&body.tier)?;
     let wanted = wanted(body)?;
     let place = place(body, &wanted)?;
     Ok(VmRequest {

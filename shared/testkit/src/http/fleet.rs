@@ -126,6 +126,7 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
             post(&format!("{of_node}/reservations"), reservation_body("u06"))
         }
         Operation::ListReservations => get(&format!("{of_node}/reservations")),
+        Operation::ListOrgReservations => get(&format!("/v1/orgs/{org}/reservations")),
         Operation::GetReservation => get(&of_reservation),
         Operation::ListAuditRecords => get(&format!("{of_reservation}/audit")),
         Operation::PutNode => {
@@ -138,6 +139,7 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
             let body = json!({ "topologyGen": 2, "units": units });
             HttpEvent::new("PUT", &format!("{of_node}/topology")).json(&body)
         }
+        Operation::ListNodes => get("/v1/nodes"),
         Operation::ListTerminations => get(&format!("{of_node}/terminations")),
         Operation::ConfirmTermination => {
             post(&format!("{of_node}/terminations/{vm}/confirm"), json!({}))
@@ -147,6 +149,7 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
             json!({ "name": "w", "tier": "community", "nodeId": node, "unitIds": ["u07"] }),
         ),
         Operation::ListVms => get(&format!("/v1/orgs/{org}/vms")),
+        Operation::ListAvailability => get("/v1/gpu-availability"),
         Operation::GetVm => get(&format!("/v1/vms/{vm}")),
         Operation::TerminateVm => post(&format!("/v1/vms/{vm}/terminate"), json!({})),
         Operation::CreateKey => post(

@@ -97,11 +97,6 @@ impl PutNode for MemoryStore {
     }
 }
 
-/// Whether the pool has an empty unit.
-fn pool_sells(node: &Node) -> bool {
-    node.slots.values().any(empty)
-}
-
 /// Whether the reservation has an empty unit on the spot market.
 fn spot_sells(reservation: &Reservation) -> bool {
     let mut released = reservation
@@ -126,7 +121,7 @@ impl FindMarket for MemoryStore {
             let pools = world
                 .nodes
                 .values()
-                .filter(|node| node.gpu_model == *model && pool_sells(node))
+                .filter(|node| node.gpu_model == *model)
                 .map(|node| (node.id.clone(), Custodian::Pool));
             let reservations = world
                 .reservations
