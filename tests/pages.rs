@@ -374,6 +374,12 @@ async fn furnished() -> (Platform<MemoryStore>, Fleet) {
             json!({ "name": "w", "tier": "spot", "nodeId": NODE, "unitIds": ["u07"] }),
         )
         .await,
+        sent(
+            "POST",
+            format!("/v1/orgs/{AUDIENCE_ORG}/api-keys/create"),
+            json!({ "name": "another", "role": "member" }),
+        )
+        .await,
     ];
     assert!(
         answers.iter().all(|answer| answer.status == 200),
