@@ -52,7 +52,7 @@ async fn the_trail_of_a_platform_is_verified_over_all_its_pages() {
     let path = platform.reservation().await;
     let id = path.rsplit_once('/').unwrap().1.to_owned();
     let manager = platform.client("manager");
-    let units = json!({ "unitIds": ["u1", "u3"], "reason": "a \"quoted\" reason: ü" });
+    let units = json!({ "unitIds": ["u1", "u3"], "reason": "hush: a \"quoted\" reason: ü" });
     ok(&manager, &format!("{path}/release"), units.clone()).await;
     let vm = buy(&platform, &["u1", "u3"]).await;
     ok(&manager, &format!("{path}/reclaim"), units.clone()).await;
@@ -155,7 +155,7 @@ async fn a_file_is_verified_and_what_was_done_to_it_is_told_with_its_place() {
     assert!(line.contains("record 7, version 8"), "{line}");
 
     let mut changed = items.clone();
-    changed[3]["reason"] = json!("another");
+    changed[3]["reason"] = json!("hush: another");
     let (code, line) = check(&changed, &[]);
     assert_eq!(code, Some(1));
     assert!(
