@@ -80,7 +80,7 @@ async fn a_session_s_log_tells_what_happened_and_nothing_that_is_secret() {
     for told in [
         "ReclaimUnits",
         "org_id=neocloud",
-        "key_id=key-manager",
+        "key_id=local-manager-",
         "operator=true",
         " reaction ",
         "vm_id=(hidden)",
