@@ -1,5 +1,5 @@
-//! Whatever condemns a VM, and however its units change hands right after: with no event heard of, it
-//! is gone two minutes later.
+//! Whatever condemns a VM, and however its units change hands right after: with no event heard
+//! of, it is gone two minutes later.
 
 use domain::{ReservationId, VmId, VmStatus};
 use testkit::fixtures::{manager, owner, stranger};
