@@ -1,6 +1,7 @@
 //! Settling a VM: told to stop, or its stop confirmed, together with all of its seats.
 
-use app::ports::{Commit, Custodian, SettleKind, Settlement};
+use app::ports::{Commit, Custodian, SettleKind, Settlement, Subject};
+use domain::limits::AUDIT_CHECK_AFTER_MS;
 use domain::reservation::place::seats;
 use domain::slot::condemned;
 use domain::stamp::ActionKind;
@@ -127,6 +128,21 @@ async fn the_reservation_that_condemned_a_vm_hears_of_its_end(store: impl Store)
     assert_eq!(after.slots, before.slots);
     assert_eq!(after.last_action.kind, ActionKind::Confirm);
     assert_eq!(after.last_action.vm, Some(id("vm-1")));
+    // Its trail is looked at an hour later: it may be over for long, and due for nothing else.
+    let stamp = &change.stamp;
+    let looked_at = stamp.now.plus_ms(AUDIT_CHECK_AFTER_MS);
+    assert_eq!((before.due_at, after.due_at), (None, Some(looked_at)));
+    let early = Some(stamp.now.plus_ms(-1));
+    let subject = Subject::Reservation(after.node.clone(), after.id.clone());
+    let set = store.look_again(&subject, after.version, early).await;
+    assert_eq!(set, Ok(Commit::Done));
+    spot(&store, "vm-2", [4], &Custodian::Pool, 0x14).await;
+    let there = vm(&store, "vm-2").await;
+    let seats = vec![(Custodian::Pool, units([4]))];
+    let mut change = settlement(SettleKind::Confirm, &there, seats, system_stamp(0x15));
+    change.note = Some(reservation_id());
+    done(&store, &change).await;
+    assert_eq!(present(&store).await.due_at, early, "what is due stays so");
 }
 
 /// Fails unless the change is lost and leaves everything as it is.

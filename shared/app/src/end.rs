@@ -9,6 +9,7 @@ use crate::idempotency::Keep;
 use crate::ports::{Clock, Commit, CustodyMove, MoveCustody, Once};
 use crate::release::explain;
 use crate::terms::TermStore;
+use crate::terms::torn;
 
 /// How often a transaction that lost a race is tried again from fresh state.
 pub(crate) const RACES_MAX: usize = 8;
@@ -60,6 +61,9 @@ pub async fn end(
             .load_node(node)
             .await?
             .ok_or_else(|| Error::Bug(Internal(format!("reservation {id} has no node {node}"))))?;
+        if torn(&image, &pool) {
+            continue;
+        }
         let (reservation, pool_after) = match reservation::end(&image, &pool, &command) {
             Ok(Ended::Already) => return Ok(image),
             Ok(Ended::Now(after)) => *after,

@@ -91,6 +91,9 @@ async fn attempt(
         .load_node(node)
         .await?
         .ok_or_else(|| Error::Bug(Internal(format!("reservation {id} has no node {node}"))))?;
+    if torn(&image, &pool) {
+        return Ok(Attempt::Lost);
+    }
     let next = match boundary {
         Boundary::End => expire(&image, &pool, &stamp),
         Boundary::Start => match activate(&image, &pool, &stamp) {
@@ -115,6 +118,13 @@ async fn attempt(
             Ok(Attempt::Passed(passed(&reservation), reservation))
         }
     }
+}
+
+/// Whether a live reservation and its node were read with a move of its units in between: the two
+/// do not go together, and nothing may be made of them.
+pub(crate) fn torn(image: &Reservation, pool: &Node) -> bool {
+    let booked = pool.bookings.get(&image.id);
+    Status::LIVE.contains(&image.status) && booked.map(|b| b.holds) != Some(image.holds())
 }
 
 fn passed(reservation: &Reservation) -> Passed {

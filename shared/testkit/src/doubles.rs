@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use app::ports::{ControlVm, ControllerError, SendError, SendOrders, Stopped, TerminationOrder};
 use domain::VmId;
 
+use crate::halt::Halt;
+
 /// A test that panicked elsewhere does not make the state unreadable.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -22,9 +24,25 @@ struct Sent {
 #[derive(Debug, Clone, Default)]
 pub struct RecordingOrders {
     sent: Arc<Mutex<Sent>>,
+    halt: Halt,
 }
 
 impl RecordingOrders {
+    /// One whose calls stop where those that share `halt` do.
+    #[must_use]
+    pub fn halting(halt: &Halt) -> Self {
+        Self {
+            halt: halt.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes the orders off, in order.
+    #[must_use]
+    pub fn take(&self) -> Vec<TerminationOrder> {
+        std::mem::take(&mut lock(&self.sent).orders)
+    }
+
     /// Makes the next `times` calls fail; a failed call keeps none of its orders.
     pub fn fail_next(&self, times: u32) {
         lock(&self.sent).failures_left = times;
@@ -43,6 +61,22 @@ impl RecordingOrders {
         sent.orders.iter().map(|order| order.vm.clone()).collect()
     }
 
+    /// Puts orders back, behind the others.
+    pub fn put_back(&self, orders: Vec<TerminationOrder>) {
+        lock(&self.sent).orders.extend(orders);
+    }
+
+    fn take_in(&self, orders: &[TerminationOrder]) -> Result<(), SendError> {
+        let mut sent = lock(&self.sent);
+        sent.calls += 1;
+        if sent.failures_left > 0 {
+            sent.failures_left -= 1;
+            return Err(SendError("told to fail".to_owned()));
+        }
+        sent.orders.extend_from_slice(orders);
+        Ok(())
+    }
+
     /// How many calls there were, failed ones among them.
     #[must_use]
     pub fn calls(&self) -> u32 {
@@ -52,14 +86,10 @@ impl RecordingOrders {
 
 impl SendOrders for RecordingOrders {
     async fn send_orders(&self, orders: &[TerminationOrder]) -> Result<(), SendError> {
-        let mut sent = lock(&self.sent);
-        sent.calls += 1;
-        if sent.failures_left > 0 {
-            sent.failures_left -= 1;
-            return Err(SendError("told to fail".to_owned()));
-        }
-        sent.orders.extend_from_slice(orders);
-        Ok(())
+        self.halt.point().await;
+        let taken = self.take_in(orders);
+        self.halt.point().await;
+        taken
     }
 }
 

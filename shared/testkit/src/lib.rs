@@ -8,10 +8,12 @@ pub mod doubles;
 pub mod engine;
 pub mod events;
 pub mod fixtures;
+pub mod halt;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod logs;
 pub mod memory;
+pub mod play;
 pub mod random;
 #[cfg(feature = "runtime-api")]
 pub mod runtime_api;
@@ -25,6 +27,8 @@ pub mod stream;
 
 pub use clock::{SeededIds, TestClock};
 pub use doubles::{RecordingOrders, ScriptedController, Step};
+pub use halt::Halt;
 pub use memory::{Fault, MemoryStore, World};
+pub use play::Play;
 pub use random::Rng;
 pub use store::Store;

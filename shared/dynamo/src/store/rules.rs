@@ -120,6 +120,14 @@ pub(super) fn due(e: &mut Expression, id: &str, now: Timestamp) {
     e.set(&at, &now);
 }
 
+/// Sets that the item with this id is due then, unless it is due anyway.
+pub(super) fn due_by(e: &mut Expression, id: &str, at: Timestamp) {
+    let (partition, due_at) = (e.path(&[DUE_PK]), e.path(&[DUE_AT]));
+    let (own, at) = (e.text(due_pk(id)), e.text(at.to_string()));
+    e.set(&partition, &own);
+    e.set(&due_at, &format!("if_not_exists({due_at},{at})"));
+}
+
 /// Sets the last action of a reservation.
 pub(super) fn acted(e: &mut Expression, last: &Action) {
     let path = e.path(&[LAST]);

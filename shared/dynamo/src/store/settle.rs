@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use app::ports::{Commit, Custodian, SettleKind, SettleVm, Settlement, StoreResult};
-use domain::{Dying, NodeId, UnitId, Vm, WriteId};
+use domain::limits::AUDIT_CHECK_AFTER_MS;
+use domain::{Dying, NodeId, ReservationId, UnitId, Vm, WriteId};
 
 use super::DynamoStore;
 use super::rules;
@@ -27,7 +28,7 @@ impl SettleVm for DynamoStore {
         }
         if let Some(id) = &change.note {
             let key = Key::reservation(&change.vm.node, id);
-            parts.push(Part::Update(key, note_part(change)?));
+            parts.push(Part::Update(key, note_part(change, id)?));
             holders.push(Custodian::Reservation(id.clone()));
         }
         match self.transact(&change.stamp.write, parts).await? {
@@ -210,7 +211,7 @@ fn vacate(e: &mut Expression, change: &Settlement, units: &BTreeSet<UnitId>, nex
 }
 
 /// The reservation that condemned the VM, and has none of its units now, notes what becomes of it.
-pub(super) fn note_part(change: &Settlement) -> StoreResult<Finished> {
+pub(super) fn note_part(change: &Settlement, id: &ReservationId) -> StoreResult<Finished> {
     let mut e = Expression::default();
     let kind = rules::kind(&mut e, reservation::KIND);
     let not_own = rules::not_own(&mut e, &change.stamp.write);
@@ -222,5 +223,7 @@ pub(super) fn note_part(change: &Settlement) -> StoreResult<Finished> {
         .stamp
         .action(change.kind.action(), units, Some(&change.vm.id));
     rules::acted(&mut e, &action);
+    let look = change.stamp.now.plus_ms(AUDIT_CHECK_AFTER_MS);
+    rules::due_by(&mut e, id.as_str(), look);
     e.finish()
 }

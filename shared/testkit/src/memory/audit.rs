@@ -26,6 +26,7 @@ impl ReadAudit for MemoryStore {
             let (_, last) = chain.range(..(version, None)).next_back()?;
             Some(last.clone())
         })
+        .await
     }
 
     async fn list_records(
@@ -43,6 +44,7 @@ impl ReadAudit for MemoryStore {
             let rest = chain.filter(|record| after.is_none_or(|after| *key(record) > *after));
             page(rest.cloned(), limit, key)
         })
+        .await
     }
 }
 
@@ -62,5 +64,6 @@ impl PutAudit for MemoryStore {
             };
             Ok(answer)
         })
+        .await
     }
 }

@@ -9,7 +9,7 @@ use app::ports::{
 use domain::reservation::{Reclaim, Release, reclaim, release};
 use domain::{NodeId, Refusal, Reservation, ReservationId, WriteId};
 
-use super::{MemoryStore, World, page, sound_node, sound_reservation};
+use super::{Held, MemoryStore, page, sound_node, sound_reservation};
 
 impl LoadReservations for MemoryStore {
     async fn load_reservation(
@@ -18,6 +18,7 @@ impl LoadReservations for MemoryStore {
         id: &ReservationId,
     ) -> StoreResult<Option<Reservation>> {
         self.read(|world| world.reservation(node, id).cloned())
+            .await
     }
 
     async fn load_reservations(
@@ -29,6 +30,7 @@ impl LoadReservations for MemoryStore {
             let found = ids.iter().filter_map(|id| world.reservation(node, id));
             found.cloned().collect()
         })
+        .await
     }
 }
 
@@ -46,12 +48,13 @@ impl ListReservations for MemoryStore {
                 .filter(|r| r.node == *node && after.is_none_or(|after| r.id > *after));
             page(here.cloned(), limit, |reservation| reservation.id.clone())
         })
+        .await
     }
 }
 
 /// Applies `rule` to one reservation, unless the write has landed before.
 fn apply(
-    world: &mut World,
+    world: &mut Held,
     (node, id): (&NodeId, &ReservationId),
     write: &WriteId,
     rule: impl FnOnce(&Reservation) -> Result<Reservation, Refusal>,
@@ -84,6 +87,7 @@ impl ReleaseUnits for MemoryStore {
     ) -> StoreResult<Write<Landed, Reservation>> {
         let write = &command.stamp.write;
         self.change(|world| apply(world, (node, id), write, |r| release(r, command)))
+            .await
     }
 }
 
@@ -96,10 +100,11 @@ impl ReclaimUnits for MemoryStore {
     ) -> StoreResult<Write<Landed, Reservation>> {
         let write = &command.stamp.write;
         self.change(|world| apply(world, (node, id), write, |r| reclaim(r, command)))
+            .await
     }
 }
 
-impl World {
+impl Held {
     /// Moves slots between a node and a reservation.
     pub(super) fn move_custody(&mut self, change: &CustodyMove) -> StoreResult<Commit> {
         sound_node(&change.node)?;
@@ -119,8 +124,7 @@ impl World {
         if !unchanged {
             return Ok(Commit::Lost);
         }
-        self.nodes
-            .insert(change.node.id.clone(), change.node.clone());
+        self.put_node(change.node.clone());
         self.put_reservation(reservation.clone());
         Ok(Commit::Done)
     }
@@ -128,7 +132,7 @@ impl World {
 
 impl MoveCustody for MemoryStore {
     async fn move_custody(&self, change: &CustodyMove) -> StoreResult<Commit> {
-        self.change(|world| world.move_custody(change))
+        self.change(|world| world.move_custody(change)).await
     }
 }
 
@@ -152,13 +156,12 @@ impl ChangeTopology for MemoryStore {
             if node.version != change.node_seen || !unchanged {
                 return Ok(Commit::Lost);
             }
-            world
-                .nodes
-                .insert(change.node.id.clone(), change.node.clone());
+            world.put_node(change.node.clone());
             for reservation in &change.reviewed {
                 world.put_reservation(reservation.clone());
             }
             Ok(Commit::Done)
         })
+        .await
     }
 }

@@ -1,30 +1,17 @@
 //! What is due, and when to look again.
 
 use app::ports::{Commit, Due, FindDue, LookAgain, StoreResult, Subject};
-use domain::{Timestamp, Version};
+use domain::{Node, Reservation, Timestamp, Version};
 
 use super::MemoryStore;
 
 impl FindDue for MemoryStore {
     async fn find_due(&self, now: Timestamp, limit: usize) -> StoreResult<Vec<Due>> {
-        self.read(|world| {
-            let nodes = world
-                .nodes
-                .values()
-                .map(|node| (node.due_at, Subject::Node(node.id.clone())));
-            let reservations = world.reservations.values().map(|reservation| {
-                let (node, id) = (reservation.node.clone(), reservation.id.clone());
-                (reservation.due_at, Subject::Reservation(node, id))
-            });
-            let mut found: Vec<Due> = nodes
-                .chain(reservations)
-                .filter_map(|(at, subject)| Some(Due { at: at?, subject }))
-                .filter(|due| due.at <= now)
-                .collect();
-            found.sort();
-            found.truncate(limit);
-            found
+        self.read(|held| {
+            let due = held.due.iter().take_while(|due| due.at <= now);
+            due.take(limit).cloned().collect()
         })
+        .await
     }
 }
 
@@ -35,24 +22,21 @@ impl LookAgain for MemoryStore {
         seen: Version,
         at: Option<Timestamp>,
     ) -> StoreResult<Commit> {
-        self.change(|world| {
-            let place = match subject {
+        self.change(|held| {
+            let done = match subject {
                 Subject::Node(id) => {
-                    let node = world.nodes.get_mut(id);
-                    node.map(|node| (node.version, &mut node.due_at))
+                    let found = held.nodes.get(id).filter(|node| node.version == seen);
+                    let next = found.cloned().map(|node| Node { due_at: at, ..node });
+                    next.map(|next| held.put_node(next))
                 }
                 Subject::Reservation(node, id) => {
-                    let found = world.reservations.get_mut(&(node.clone(), id.clone()));
-                    found.map(|reservation| (reservation.version, &mut reservation.due_at))
+                    let found = held.reservation(node, id).filter(|r| r.version == seen);
+                    let next = found.cloned().map(|r| Reservation { due_at: at, ..r });
+                    next.map(|next| held.put_reservation(next))
                 }
             };
-            match place.filter(|(version, _)| *version == seen) {
-                Some((_, due_at)) => {
-                    *due_at = at;
-                    Ok(Commit::Done)
-                }
-                None => Ok(Commit::Lost),
-            }
+            Ok(done.map_or(Commit::Lost, |()| Commit::Done))
         })
+        .await
     }
 }

@@ -24,6 +24,7 @@ impl ListNodes for MemoryStore {
                 .filter(|node| after.is_none_or(|after| node.id > *after));
             page(nodes.cloned(), limit, |node| node.id.clone())
         })
+        .await
     }
 }
 
@@ -43,10 +44,11 @@ impl ListModels for MemoryStore {
                 .filter(|model| after.is_none_or(|after| *model > after));
             page(rest.cloned(), limit, GpuModelId::clone)
         })
+        .await
     }
 
     async fn has_model(&self, model: &GpuModelId) -> StoreResult<bool> {
-        self.read(|world| models(world).contains(model))
+        self.read(|world| models(world).contains(model)).await
     }
 }
 
@@ -56,6 +58,7 @@ impl LoadCustodians for MemoryStore {
             let found = ids.iter().filter_map(|id| world.nodes.get(id));
             found.cloned().collect()
         })
+        .await
     }
 
     async fn load_reservations_of(
@@ -66,6 +69,7 @@ impl LoadCustodians for MemoryStore {
             let found = ids.iter().filter_map(|pair| world.reservations.get(pair));
             found.cloned().collect()
         })
+        .await
     }
 }
 
@@ -87,5 +91,6 @@ impl ListOrgReservations for MemoryStore {
             own.sort_by(|a, b| a.id.cmp(&b.id));
             page(own.into_iter().cloned(), limit, |r| r.id.clone())
         })
+        .await
     }
 }

@@ -5,15 +5,15 @@ use app::idempotency::{IdempotencyKey, KEPT_MS, Kept, OnceCommit};
 use app::ports::{Commit, Custodian, CustodyMove, Once, Replacement, StoreResult};
 use domain::{OrgId, Stamp, Vm, WriteId};
 
-use super::{MemoryStore, World, sound_reservation};
+use super::{Held, MemoryStore, sound_reservation};
 
-impl World {
+impl Held {
     /// Does `write` and keeps the answer, unless there is one that counts.
     fn once(
         &mut self,
         kept: &Kept,
         write: &WriteId,
-        change: impl FnOnce(&mut World) -> StoreResult<Commit>,
+        change: impl FnOnce(&mut Held) -> StoreResult<Commit>,
     ) -> StoreResult<OnceCommit> {
         let place = (kept.call.org.clone(), kept.call.key.clone());
         let now = kept.expires_at.plus_ms(-KEPT_MS);
@@ -52,10 +52,12 @@ impl Once for MemoryStore {
     async fn load_kept(&self, org: &OrgId, key: &IdempotencyKey) -> StoreResult<Option<Kept>> {
         let place = (org.clone(), key.clone());
         self.read(|world| world.kept.get(&place).map(|(kept, _)| kept.clone()))
+            .await
     }
 
     async fn replace_once(&self, change: &Replacement, kept: &Kept) -> StoreResult<OnceCommit> {
         self.change(|world| world.once(kept, &change.write, |world| world.replace(change)))
+            .await
     }
 
     async fn move_custody_once(
@@ -64,6 +66,7 @@ impl Once for MemoryStore {
         kept: &Kept,
     ) -> StoreResult<OnceCommit> {
         self.change(|world| world.once(kept, &change.write, |world| world.move_custody(change)))
+            .await
     }
 
     async fn place_once(
@@ -78,5 +81,6 @@ impl Once for MemoryStore {
                 world.place(vm, custodian, stamp)
             })
         })
+        .await
     }
 }

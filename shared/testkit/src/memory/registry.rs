@@ -14,7 +14,7 @@ use super::{MemoryStore, page, sound_node};
 
 impl LoadKey for MemoryStore {
     async fn load_key(&self, digest: &KeyDigest) -> StoreResult<Option<ApiKey>> {
-        self.read(|world| world.keys.get(digest).cloned())
+        self.read(|world| world.keys.get(digest).cloned()).await
     }
 }
 
@@ -32,6 +32,7 @@ impl PutKey for MemoryStore {
                 }
             }
         })
+        .await
     }
 }
 
@@ -49,6 +50,7 @@ impl ListKeys for MemoryStore {
             keys.sort_by(|a, b| a.id.cmp(&b.id));
             page(keys.into_iter(), limit, |key| key.id.clone())
         })
+        .await
     }
 }
 
@@ -71,12 +73,13 @@ impl RevokeKey for MemoryStore {
             key.revoked_at = key.revoked_at.or(Some(at));
             Ok(Write::Done(key.clone()))
         })
+        .await
     }
 }
 
 impl LoadNode for MemoryStore {
     async fn load_node(&self, id: &NodeId) -> StoreResult<Option<Node>> {
-        self.read(|world| world.nodes.get(id).cloned())
+        self.read(|world| world.nodes.get(id).cloned()).await
     }
 }
 
@@ -86,7 +89,7 @@ impl PutNode for MemoryStore {
         self.change(|world| {
             let answer = match world.nodes.get(&node.id) {
                 None => {
-                    world.nodes.insert(node.id.clone(), node.clone());
+                    world.put_node(node.clone());
                     Write::Done(())
                 }
                 Some(there) if there.recent.landed(write).is_some() => Write::Done(()),
@@ -94,6 +97,7 @@ impl PutNode for MemoryStore {
             };
             Ok(answer)
         })
+        .await
     }
 }
 
@@ -137,5 +141,6 @@ impl FindMarket for MemoryStore {
             hints.truncate(limit);
             hints
         })
+        .await
     }
 }

@@ -11,11 +11,11 @@ use domain::stamp::Stamp;
 use domain::vm::Sentence;
 use domain::{Node, OrgId, Reservation, UnitId, Vm, VmId, VmStatus, WriteId};
 
-use super::{MemoryStore, World, page, sound_node, sound_reservation};
+use super::{Held, MemoryStore, World, page, sound_node, sound_reservation};
 
 impl LoadVms for MemoryStore {
     async fn load_vm(&self, id: &VmId) -> StoreResult<Option<Vm>> {
-        self.read(|world| world.vms.get(id).cloned())
+        self.read(|world| world.vms.get(id).cloned()).await
     }
 
     async fn load_vms(&self, ids: &BTreeSet<VmId>) -> StoreResult<Vec<Vm>> {
@@ -25,6 +25,7 @@ impl LoadVms for MemoryStore {
                 .cloned()
                 .collect()
         })
+        .await
     }
 }
 
@@ -42,6 +43,7 @@ impl ListVms for MemoryStore {
                 .filter(|vm| vm.org == *org && after.is_none_or(|after| vm.id > *after));
             page(own.cloned(), limit, |vm| vm.id.clone())
         })
+        .await
     }
 }
 
@@ -119,17 +121,15 @@ impl Holder {
         }
     }
 
-    fn store(self, world: &mut World) {
+    fn store(self, world: &mut Held) {
         match self {
-            Holder::Pool(node) => {
-                world.nodes.insert(node.id.clone(), *node);
-            }
+            Holder::Pool(node) => world.put_node(*node),
             Holder::Reservation(reservation) => world.put_reservation(*reservation),
         }
     }
 }
 
-impl World {
+impl Held {
     /// Seats a VM.
     pub(super) fn place(
         &mut self,
@@ -158,7 +158,7 @@ impl World {
 
 impl PlaceVm for MemoryStore {
     async fn place(&self, vm: &Vm, custodian: &Custodian, stamp: &Stamp) -> StoreResult<Commit> {
-        self.change(|world| world.place(vm, custodian, stamp))
+        self.change(|world| world.place(vm, custodian, stamp)).await
     }
 }
 
@@ -229,6 +229,7 @@ impl SettleVm for MemoryStore {
             world.vms.insert(vm.id.clone(), vm);
             Ok(Commit::Done)
         })
+        .await
     }
 }
 
@@ -251,6 +252,7 @@ impl CondemnVm for MemoryStore {
             }
             Ok(Some(vm.clone()))
         })
+        .await
     }
 }
 
@@ -262,5 +264,6 @@ impl CountAttempt for MemoryStore {
             }
             Ok(())
         })
+        .await
     }
 }
