@@ -268,7 +268,7 @@ async fn a_refused_verb_is_one_request_as_well() {
 #[tokio::test]
 async fn an_end_is_two_reads_and_one_transaction() {
     // Those who left before take the item over 2 KB, and a transaction writes each KB twice.
-    for (departed, written_max) in [(false, 10.0), (true, 12.0)] {
+    for (departed, written_max) in [(false, 11.0), (true, 13.0)] {
         let bench = Bench::with(8, departed).await;
         bench.verb("release", 3, &all_units()).await;
         let (_, cost) = bench.verb("end", 1, &json!({ "reason": REASON })).await;

@@ -1,6 +1,7 @@
 //! What is due: found, put off, and never behind the back of a change.
 
 use app::ports::{Commit, CustodyMove, Due, SettleKind, Subject};
+use domain::limits::AUDIT_LOST_AFTER_MS;
 use domain::reservation::{activate, expire};
 use domain::{Reservation, Status, Timestamp};
 use testkit::Store;
@@ -44,6 +45,13 @@ async fn nothing_is_due_where_nothing_waits(store: impl Store) {
     fleet(&store).await;
     released(&store, 0x11, 0..4).await;
     spot(&store, "vm-s", [0], &held(), 0x12).await;
+    // Only the trail is looked at, a day after the change.
+    let day = now().plus_ms(AUDIT_LOST_AFTER_MS);
+    assert_eq!(found(&store, day.plus_ms(-1)).await, []);
+    assert_eq!(found(&store, day).await, [due(day, own())]);
+    let version = present(&store).await.version;
+    let none = store.look_again(&own(), version, None).await;
+    assert_eq!(none, Ok(Commit::Done));
     assert_eq!(found(&store, now().plus_ms(1_000_000_000)).await, []);
 }
 

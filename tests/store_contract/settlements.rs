@@ -1,7 +1,7 @@
 //! Settling a VM: told to stop, or its stop confirmed, together with all of its seats.
 
 use app::ports::{Commit, Custodian, SettleKind, Settlement, Subject};
-use domain::limits::AUDIT_CHECK_AFTER_MS;
+use domain::limits::AUDIT_LOST_AFTER_MS;
 use domain::reservation::place::seats;
 use domain::slot::condemned;
 use domain::stamp::ActionKind;
@@ -115,6 +115,10 @@ async fn a_vm_in_two_hands_is_settled_in_both(store: impl Store) {
 async fn the_reservation_that_condemned_a_vm_hears_of_its_end(store: impl Store) {
     fleet(&store).await;
     spot(&store, "vm-1", [5], &Custodian::Pool, 0x12).await;
+    let own = Subject::Reservation(id(fixtures::NODE), reservation_id());
+    let made = present(&store).await;
+    let none = store.look_again(&own, made.version, None).await;
+    assert_eq!(none, Ok(Commit::Done));
     let before = present(&store).await;
     let seats = vec![(Custodian::Pool, units([5]))];
     let there = vm(&store, "vm-1").await;
@@ -128,9 +132,9 @@ async fn the_reservation_that_condemned_a_vm_hears_of_its_end(store: impl Store)
     assert_eq!(after.slots, before.slots);
     assert_eq!(after.last_action.kind, ActionKind::Confirm);
     assert_eq!(after.last_action.vm, Some(id("vm-1")));
-    // Its trail is looked at an hour later: it may be over for long, and due for nothing else.
+    // Its trail is looked at a day later: it may be over for long, and due for nothing else.
     let stamp = &change.stamp;
-    let looked_at = stamp.now.plus_ms(AUDIT_CHECK_AFTER_MS);
+    let looked_at = stamp.now.plus_ms(AUDIT_LOST_AFTER_MS);
     assert_eq!((before.due_at, after.due_at), (None, Some(looked_at)));
     let early = Some(stamp.now.plus_ms(-1));
     let subject = Subject::Reservation(after.node.clone(), after.id.clone());

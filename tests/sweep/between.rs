@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use domain::audit::verify;
-use domain::{ReservationId, Status, Vm, VmId, VmStatus};
+use domain::{ReservationId, Vm, VmId, VmStatus};
 use testkit::Step;
 use testkit::fixtures::{manager, owner};
 use testkit::play::MINUTE_MS;
@@ -96,8 +96,7 @@ async fn assert_settled(scene: &Scene, condemned: &BTreeSet<VmId>, case: &str) {
     assert_eq!(play.node().await.boundaries(now), [], "{case}");
     assert_eq!(play.node().await.due_at, None, "{case}");
     for reservation in world.reservations.values() {
-        let over = !Status::LIVE.contains(&reservation.status);
-        let due = reservation.due_at.filter(|at| over || *at <= now);
+        let due = reservation.due_at.filter(|at| *at <= now);
         assert_eq!(due, None, "{case}: {reservation:?}");
     }
 }

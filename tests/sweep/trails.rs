@@ -84,7 +84,7 @@ async fn the_end_of_a_vm_that_outlived_its_reservation_by_hours_is_told_if_it_is
     play.end(&id).await.unwrap();
     tell(&play).await;
     // The trail has been looked at, and found whole, before the VM is gone.
-    for _ in 0..30 {
+    for _ in 0..150 {
         play.clock.advance_ms(10 * MINUTE_MS);
         play.sweep().await;
         tell(&play).await;

@@ -8,8 +8,7 @@ use crate::error::{Error, Internal};
 use crate::idempotency::Keep;
 use crate::ports::{Clock, Commit, CustodyMove, MoveCustody, Once};
 use crate::release::explain;
-use crate::terms::TermStore;
-use crate::terms::torn;
+use crate::terms::{TermStore, torn};
 
 /// How often a transaction that lost a race is tried again from fresh state.
 pub(crate) const RACES_MAX: usize = 8;

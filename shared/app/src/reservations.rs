@@ -15,7 +15,7 @@ use crate::ports::{
     Clock, CustodyMove, Ids, ListReservations, LoadReservations, Once, Page, ReadAudit,
 };
 use crate::release::explain;
-use crate::terms::{TermStore, pass, pass_all};
+use crate::terms::{TermStore, pass, pass_all, torn};
 
 /// What a caller asks of a new reservation.
 #[derive(Debug, Clone)]
@@ -130,6 +130,9 @@ pub async fn reaffirm(
             .load_node(node)
             .await?
             .ok_or_else(|| Error::Bug(Internal(format!("reservation {id} has no node {node}"))))?;
+        if torn(&image, &pool) {
+            continue;
+        }
         let command = Reaffirm { expected, stamp };
         let (reservation, pool_after) = match domain::reservation::reaffirm(&image, &pool, &command)
         {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::limits::{DRAIN_CHECK_AFTER_MS, STUCK_AFTER_MS};
 use domain::slot::{Condemned, condemned};
 use domain::vm::Sentence;
-use domain::{Node, NodeId, Reservation, ReservationId, Status, Timestamp, Version, Vm, VmId};
+use domain::{Node, NodeId, Reservation, ReservationId, Timestamp, Version, Vm, VmId};
 use domain::{Slots, VmStatus, slot::Offer};
 use futures_util::StreamExt as _;
 
@@ -293,9 +293,8 @@ where
         swept: &mut Swept,
     ) -> Result<Option<Timestamp>, Trouble> {
         let now = self.clock.now();
-        // Its last change was made right now: the record of it has not had its time.
-        let over = !Status::LIVE.contains(&image.status);
-        if over && image.due_at.is_some_and(|due| due > now) {
+        // A boundary was written right now: the record of that has not had its time.
+        if !is_due(image.due_at, now) {
             return Ok(image.due_at);
         }
         let late = match close_tail(self.store, now, image).await? {
@@ -386,14 +385,14 @@ where
                 }
             }
         }
+        for id in &overdue {
+            tracing::error!(vm_id = %id, "VM stuck: its stop is overdue");
+            mark_stuck(self.store, self.clock, self.ids, id).await?;
+        }
         if !orders.is_empty() {
             self.orders.send_orders(&orders).await?;
             swept.orders += orders.len();
             metrics::ORDERS_SENT.add(u64::try_from(orders.len()).unwrap_or(u64::MAX), []);
-        }
-        for id in &overdue {
-            tracing::error!(vm_id = %id, "VM stuck: its stop is overdue");
-            mark_stuck(self.store, self.clock, self.ids, id).await?;
         }
         Ok(Some(next))
     }

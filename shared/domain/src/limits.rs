@@ -60,11 +60,8 @@ pub const DRAIN_CHECK_AFTER_MS: i64 = 30_000;
 /// the platform's configuration does not say.
 pub const STUCK_AFTER_MS: i64 = 600_000;
 
-/// How long after the end of a reservation its audit trail is looked at, in milliseconds.
-pub const AUDIT_CHECK_AFTER_MS: i64 = 3_600_000;
-
 /// How long the last record of an audit trail may be on its way before it counts as lost, in
-/// milliseconds: as long as the table's stream keeps a change.
+/// milliseconds: as long as the table's stream keeps a change. Then the trail is looked at.
 pub const AUDIT_LOST_AFTER_MS: i64 = 86_400_000;
 
 /// Most hints that a purchase by model takes from the market's index. It looks at no other nodes.

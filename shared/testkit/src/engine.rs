@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::{Client, Config};
 use dynamo::DynamoStore;
-use dynoxide::Database;
+use dynoxide::{Database, ImportOptions};
 use std::time::Duration;
 
 pub use wire::{Call, Fault, Wire};
@@ -20,12 +20,18 @@ pub use wire::{Call, Fault, Wire};
 pub const TABLE: &str = "relet";
 
 /// A running engine with the product's table. It stops when dropped.
-#[derive(Debug)]
 pub struct Engine {
     endpoint: String,
     wire: Wire,
     store: DynamoStore,
+    database: Database,
     server: tokio::task::JoinHandle<()>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Engine({})", self.endpoint)
+    }
 }
 
 impl Engine {
@@ -53,7 +59,8 @@ impl Engine {
         let listener = listener.unwrap_or_else(|error| unreachable!("no port: {error}"));
         let address = listener.local_addr();
         let address = address.unwrap_or_else(|error| unreachable!("no address: {error}"));
-        let server = tokio::spawn(dynoxide::server::serve_on(listener, database));
+        let served = dynoxide::server::serve_on(listener, database.clone());
+        let server = tokio::spawn(served);
         let endpoint = format!("http://{address}");
         let wire = Wire::default();
         let client = client(&endpoint, &wire);
@@ -63,6 +70,7 @@ impl Engine {
             store: DynamoStore::new(client, TABLE),
             endpoint,
             wire,
+            database,
             server,
         }
     }
@@ -71,6 +79,20 @@ impl Engine {
     #[must_use]
     pub fn store(&self) -> DynamoStore {
         self.store.clone()
+    }
+
+    /// Puts items into the table, in the form that the protocol has them, past its stream: many at
+    /// once, for tests to which it matters how much there is.
+    ///
+    /// # Panics
+    /// If one is no item: then no test can run.
+    pub fn import(&self, items: Vec<serde_json::Value>) {
+        let items: Result<Vec<_>, _> = items.into_iter().map(serde_json::from_value).collect();
+        let items = items.unwrap_or_else(|error| unreachable!("not an item: {error}"));
+        let imported = self
+            .database
+            .import_items(TABLE, items, ImportOptions::default());
+        imported.unwrap_or_else(|error| unreachable!("not imported: {error}"));
     }
 
     /// A plain client of it.

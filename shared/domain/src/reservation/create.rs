@@ -54,7 +54,7 @@ pub fn reserve(node: &Node, command: &Reserve) -> Result<(Reservation, Node), Re
         reservation.status = Status::Active;
         reservation.slots = take_units(&mut pool, &command.id, asked, Version::FIRST);
     }
-    reservation.due_at = reservation.next_due();
+    reservation.look_after(now);
     pool.due_at = pool.next_due();
     Ok((reservation, pool))
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::id::{UnitId, VmId};
+use crate::limits::AUDIT_LOST_AFTER_MS;
 use crate::node::Node;
 use crate::refusal::Refusal;
 use crate::reservation::command::{End, Reclaim, Release};
@@ -157,6 +158,9 @@ pub(crate) fn changed(reservation: &Reservation, stamp: &Stamp, action: Action) 
     next.updated_at = stamp.now;
     next.last_action = action;
     next.recent.note(&stamp.write, next.version);
+    // Where nothing else is waited for, its trail is: the record of this change must come.
+    let look = || stamp.now.plus_ms(AUDIT_LOST_AFTER_MS);
+    next.due_at.get_or_insert_with(look);
     next
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use crate::id::{ReservationId, UnitId, VmId};
-use crate::limits::AUDIT_CHECK_AFTER_MS;
 use crate::refusal::Refusal;
 use crate::reservation::decide::changed;
 use crate::reservation::state::{Reservation, Status};
@@ -72,15 +71,11 @@ pub fn mark_stuck(reservation: &Reservation, vm: &VmId, stamp: &Stamp) -> Option
     Some(changed(reservation, stamp, action))
 }
 
-/// Notes what became of a VM that this reservation condemned, wherever it sits. It may be over for
-/// long: that its trail tells of this as well is looked at once more.
+/// Notes what became of a VM that this reservation condemned, wherever it sits.
 #[must_use]
 pub fn note(reservation: &Reservation, vm: &Vm, kind: ActionKind, stamp: &Stamp) -> Reservation {
     let action = stamp.action(kind, &vm.units, Some(&vm.id));
-    let mut next = changed(reservation, stamp, action);
-    let look = || stamp.now.plus_ms(AUDIT_CHECK_AFTER_MS);
-    next.due_at.get_or_insert_with(look);
-    next
+    changed(reservation, stamp, action)
 }
 
 /// Checks that every unit is here, empty and sellable.

@@ -27,7 +27,7 @@ pub(crate) fn review(
             slot.gpus = *gpus;
         }
     }
-    next.due_at = next.next_due();
+    next.look_after(stamp.now);
     next
 }
 
@@ -66,7 +66,7 @@ pub fn reaffirm(
         Status::Pending
     };
     next.topology_gen = node.topology_gen;
-    next.due_at = next.next_due();
+    next.look_after(stamp.now);
     // The node is written as well: its units must be the ones that were looked at.
     Ok((next, node.changed(stamp)))
 }

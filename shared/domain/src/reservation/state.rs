@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::id::{GpuModelId, NodeId, OrgId, ReservationId, UnitId};
+use crate::limits::AUDIT_LOST_AFTER_MS;
 use crate::slot::{Offer, Slots, condemned};
 use crate::stamp::{Action, Caller, Recent};
 use crate::time::{Term, Timestamp};
@@ -211,6 +212,13 @@ impl Reservation {
         let draining = !condemned(&self.slots, self.offer()).is_empty();
         let drain = draining.then_some(self.updated_at);
         drain.into_iter().chain(self.next_boundary()).min()
+    }
+
+    /// Sets when it is to be looked at next, by its state and after a change at `now`: when nothing
+    /// else is waited for, once the record of the change must have come.
+    pub(crate) fn look_after(&mut self, now: Timestamp) {
+        let due = self.next_due();
+        self.due_at = Some(due.unwrap_or_else(|| now.plus_ms(AUDIT_LOST_AFTER_MS)));
     }
 
     /// What `caller` is to this reservation.

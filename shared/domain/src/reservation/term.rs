@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use crate::id::{ReservationId, UnitId, VmId};
-use crate::limits::AUDIT_CHECK_AFTER_MS;
 use crate::node::Node;
 use crate::reservation::decide::changed;
 use crate::reservation::state::{Boundary, Reservation, Status};
@@ -42,7 +41,7 @@ pub fn activate(
     let mut pool = node.changed(stamp);
     next.status = status;
     next.slots = take_units(&mut pool, &reservation.id, units, next.version);
-    next.due_at = next.next_due();
+    next.look_after(stamp.now);
     pool.due_at = pool.next_due();
     Ok(Some((next, pool)))
 }
@@ -83,8 +82,7 @@ pub(crate) fn give_back(
     pool.due_at = pool.next_due();
     reservation.slots.clear();
     reservation.released.clear();
-    // Its trail is complete once the record of this change is there; that is looked at once more.
-    reservation.due_at = Some(stamp.now.plus_ms(AUDIT_CHECK_AFTER_MS));
+    reservation.look_after(stamp.now);
     (reservation, pool)
 }
 

@@ -2,7 +2,7 @@
 
 use app::ports::{Commit, Custodian, PlaceVm, StoreResult};
 use domain::stamp::{ActionKind, Stamp};
-use domain::{Status, Tier, Vm, WriteId};
+use domain::{ReservationId, Status, Tier, Vm, WriteId};
 
 use super::DynamoStore;
 use super::node::if_absent;
@@ -40,7 +40,10 @@ impl PlaceVm for DynamoStore {
 pub(super) fn parts(vm: &Vm, custodian: &Custodian, stamp: &Stamp) -> StoreResult<Vec<Part>> {
     let (key, seat) = match custodian {
         Custodian::Pool => (Key::node(&vm.node), in_pool(vm, stamp)?),
-        Custodian::Reservation(id) => (Key::reservation(&vm.node, id), in_reservation(vm, stamp)?),
+        Custodian::Reservation(id) => {
+            let seat = in_reservation(id, vm, stamp)?;
+            (Key::reservation(&vm.node, id), seat)
+        }
     };
     Ok(vec![
         Part::Put(vm::encode(vm, &stamp.write), if_absent()?),
@@ -64,7 +67,7 @@ pub(super) fn landed(
 }
 
 /// [`domain::reservation::place::place`] as one expression.
-pub(super) fn in_reservation(vm: &Vm, stamp: &Stamp) -> StoreResult<Finished> {
+pub(super) fn in_reservation(id: &ReservationId, vm: &Vm, stamp: &Stamp) -> StoreResult<Finished> {
     let mut e = Expression::default();
     let clauses = [
         rules::kind(&mut e, reservation::KIND),
@@ -94,6 +97,7 @@ pub(super) fn in_reservation(vm: &Vm, stamp: &Stamp) -> StoreResult<Finished> {
     seat(&mut e, vm, stamp);
     let action = stamp.action(ActionKind::Place, &vm.units, Some(&vm.id));
     rules::acted(&mut e, &action);
+    rules::looked_after(&mut e, id, stamp.now);
     e.finish()
 }
 

@@ -76,7 +76,7 @@ impl ReleaseUnits for DynamoStore {
         command: &Release,
     ) -> StoreResult<Write<Landed, Reservation>> {
         let key = Key::reservation(node, id);
-        self.apply(&key, &command.stamp.write, &release(command)?)
+        self.apply(&key, &command.stamp.write, &release(id, command)?)
             .await
     }
 }
@@ -121,7 +121,7 @@ impl DynamoStore {
 }
 
 /// [`domain::reservation::release`] as one expression.
-pub(super) fn release(command: &Release) -> StoreResult<Finished> {
+pub(super) fn release(id: &ReservationId, command: &Release) -> StoreResult<Finished> {
     let mut e = Expression::default();
     common(&mut e, &command.stamp, command.expected);
     for clause in rules::in_term(&mut e, command.stamp.now) {
@@ -147,6 +147,7 @@ pub(super) fn release(command: &Release) -> StoreResult<Finished> {
         &mut e,
         &command.stamp.action(ActionKind::Release, units, None),
     );
+    rules::looked_after(&mut e, id, command.stamp.now);
     let (market, market_key) = (e.path(&[MARKET_PK]), e.path(&[MARKET_KEY]));
     e.set(&market, &market_key);
     let units = rules::unit_set(&mut e, units);

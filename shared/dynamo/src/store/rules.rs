@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use domain::limits::AUDIT_LOST_AFTER_MS;
 use domain::stamp::{Action, Recent, Stamp};
-use domain::{Status, Timestamp, UnitId, Version, WriteId};
+use domain::{ReservationId, Status, Timestamp, UnitId, Version, WriteId};
 
 use crate::expr::{Clause, Expression, above, absent, any, at_most, contains, eq, not};
 use crate::item::reservation::{ENDS, LAST, MANAGERS, OWNER, STARTS, STATUS, UNITS};
@@ -120,10 +121,12 @@ pub(super) fn due(e: &mut Expression, id: &str, now: Timestamp) {
     e.set(&at, &now);
 }
 
-/// Sets that the item with this id is due then, unless it is due anyway.
-pub(super) fn due_by(e: &mut Expression, id: &str, at: Timestamp) {
+/// Sets that the reservation is due, unless it is anyway, when the record of a change at `now` must
+/// have come.
+pub(super) fn looked_after(e: &mut Expression, id: &ReservationId, now: Timestamp) {
     let (partition, due_at) = (e.path(&[DUE_PK]), e.path(&[DUE_AT]));
-    let (own, at) = (e.text(due_pk(id)), e.text(at.to_string()));
+    let at = now.plus_ms(AUDIT_LOST_AFTER_MS);
+    let (own, at) = (e.text(due_pk(id.as_str())), e.text(at.to_string()));
     e.set(&partition, &own);
     e.set(&due_at, &format!("if_not_exists({due_at},{at})"));
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use app::ports::{Commit, Custodian, SettleKind, SettleVm, Settlement, StoreResult};
-use domain::limits::AUDIT_CHECK_AFTER_MS;
 use domain::{Dying, NodeId, ReservationId, UnitId, Vm, WriteId};
 
 use super::DynamoStore;
@@ -164,7 +163,11 @@ pub(super) fn seats_part(
         SettleKind::Confirm => vacate(&mut e, change, units, &next),
         SettleKind::Stuck => {}
     }
-    if let Custodian::Reservation(_) = custodian {
+    if let Custodian::Reservation(id) = custodian {
+        // A stop has made it due already.
+        if change.kind != SettleKind::Stop {
+            rules::looked_after(&mut e, id, change.stamp.now);
+        }
         let action = change
             .stamp
             .action(change.kind.action(), units, Some(&change.vm.id));
@@ -223,7 +226,6 @@ pub(super) fn note_part(change: &Settlement, id: &ReservationId) -> StoreResult<
         .stamp
         .action(change.kind.action(), units, Some(&change.vm.id));
     rules::acted(&mut e, &action);
-    let look = change.stamp.now.plus_ms(AUDIT_CHECK_AFTER_MS);
-    rules::due_by(&mut e, id.as_str(), look);
+    rules::looked_after(&mut e, id, change.stamp.now);
     e.finish()
 }
