@@ -122,7 +122,7 @@ impl Answer {
 
 /// Status and code of a refusal.
 #[must_use]
-pub fn refusal_code(refusal: &Refusal) -> (u16, &'static str) {
+fn refusal_code(refusal: &Refusal) -> (u16, &'static str) {
     match refusal {
         Refusal::NotFound => (404, "not_found"),
         Refusal::VersionMismatch { .. } => (412, "version_mismatch"),

@@ -45,9 +45,15 @@ pub struct Call {
 /// Longest part of a parser's message that is passed on, in characters.
 const PARSER_TEXT_CHARS_MAX: usize = 300;
 
-fn bad(text: impl Into<String>) -> Error {
+/// A refusal of the request as it stands.
+pub(crate) fn bad(text: impl Into<String>) -> Error {
     Error::BadRequest(text.into())
 }
+
+/// A body that has nothing to say.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoFields {}
 
 impl Call {
     /// A parameter of the path as an id. What cannot be an id cannot exist either.
@@ -218,7 +224,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 ///
 /// # Errors
 /// [`Error::BadRequest`] says what is wrong with the list.
-pub fn unit_ids(ids: &[String]) -> Result<UnitSet, Error> {
+pub(crate) fn unit_ids(ids: &[String]) -> Result<UnitSet, Error> {
     units("unitIds", ids, UNITS_PER_REQUEST_MAX)
 }
 
@@ -226,7 +232,7 @@ pub fn unit_ids(ids: &[String]) -> Result<UnitSet, Error> {
 ///
 /// # Errors
 /// [`Error::BadRequest`] says what is wrong with the list.
-pub fn units(field: &str, ids: &[String], max: usize) -> Result<UnitSet, Error> {
+pub(crate) fn units(field: &str, ids: &[String], max: usize) -> Result<UnitSet, Error> {
     UnitSet::parse(ids, max).map_err(|error| bad(format!("{field} {error}")))
 }
 
@@ -234,7 +240,7 @@ pub fn units(field: &str, ids: &[String], max: usize) -> Result<UnitSet, Error> 
 ///
 /// # Errors
 /// [`Error::BadRequest`] if it is too long, or names an org twice, or what is no id.
-pub fn orgs(field: &str, ids: &[String]) -> Result<BTreeSet<OrgId>, Error> {
+pub(crate) fn orgs(field: &str, ids: &[String]) -> Result<BTreeSet<OrgId>, Error> {
     if ids.len() > ORGS_PER_LIST_MAX {
         return Err(bad(format!(
             "{field} takes at most {ORGS_PER_LIST_MAX} orgs"
@@ -254,7 +260,7 @@ pub fn orgs(field: &str, ids: &[String]) -> Result<BTreeSet<OrgId>, Error> {
 ///
 /// # Errors
 /// [`Error::BadRequest`] if it is no id.
-pub fn id<T>(field: &str, text: &str) -> Result<T, Error>
+pub(crate) fn id<T>(field: &str, text: &str) -> Result<T, Error>
 where
     T: std::str::FromStr<Err: std::fmt::Display>,
 {
@@ -266,7 +272,7 @@ where
 ///
 /// # Errors
 /// [`Error::BadRequest`] if it is no time.
-pub fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
+pub(crate) fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
     let parse = |text| Timestamp::parse(text).map_err(|e| bad(format!("{field}: {e}")));
     text.map(parse).transpose()
 }
@@ -275,7 +281,7 @@ pub fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error>
 ///
 /// # Errors
 /// [`Error::BadRequest`] if it is empty or too long.
-pub fn words(field: &str, text: Option<String>) -> Result<Option<String>, Error> {
+pub(crate) fn words(field: &str, text: Option<String>) -> Result<Option<String>, Error> {
     match &text {
         Some(given) if given.is_empty() || given.chars().count() > REASON_CHARS_MAX => Err(bad(
             format!("{field} has 1 to {REASON_CHARS_MAX} characters, or leave it out"),
@@ -286,7 +292,7 @@ pub fn words(field: &str, text: Option<String>) -> Result<Option<String>, Error>
 
 /// The one value of a header; `None` if it is absent or not text.
 #[must_use]
-pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
@@ -294,7 +300,7 @@ pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 ///
 /// # Errors
 /// 413, 415, or 400 for a body where there is to be none.
-pub fn check_body(route: &Route, headers: &HeaderMap, body: &[u8]) -> Result<(), Answer> {
+pub(crate) fn check_body(route: &Route, headers: &HeaderMap, body: &[u8]) -> Result<(), Answer> {
     if body.len() > BODY_BYTES_MAX {
         return Err(Answer::too_large());
     }
@@ -318,7 +324,7 @@ pub fn check_body(route: &Route, headers: &HeaderMap, body: &[u8]) -> Result<(),
 /// # Errors
 /// [`Error::BadRequest`] for what is no key, and for any key on a call that cannot honour it:
 /// ignoring it would promise what is not kept.
-pub fn idempotency_key(
+pub(crate) fn idempotency_key(
     route: &Route,
     headers: &HeaderMap,
 ) -> Result<Option<IdempotencyKey>, Error> {
@@ -343,7 +349,7 @@ pub fn idempotency_key(
 
 /// A digest of all that a call asks, so that another call under the same key is seen to be another.
 #[must_use]
-pub fn fingerprint(
+pub(crate) fn fingerprint(
     route: &Route,
     path: &[(&'static str, String)],
     query: &BTreeMap<String, String>,
@@ -373,7 +379,10 @@ pub fn fingerprint(
 ///
 /// # Errors
 /// [`Error::BadRequest`] for what is no version, and on a route that cannot honour one.
-pub fn check_conditions(route: &Route, headers: &HeaderMap) -> Result<Option<Version>, Error> {
+pub(crate) fn check_conditions(
+    route: &Route,
+    headers: &HeaderMap,
+) -> Result<Option<Version>, Error> {
     if !headers.contains_key("if-match") || route.method == "GET" {
         return Ok(None);
     }
@@ -401,7 +410,7 @@ pub fn check_conditions(route: &Route, headers: &HeaderMap) -> Result<Option<Ver
 ///
 /// # Errors
 /// [`Error::BadRequest`] names the one that is not.
-pub fn check_query(route: &Route, query: &BTreeMap<String, String>) -> Result<(), Error> {
+pub(crate) fn check_query(route: &Route, query: &BTreeMap<String, String>) -> Result<(), Error> {
     match query
         .keys()
         .find(|name| !route.query.contains(&name.as_str()))

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, keep, reservation_answer};
-use crate::request::{Call, unit_ids, words};
+use crate::request::{Call, bad, unit_ids, words};
 use crate::view::ReservationView;
 
 #[derive(Debug, Default, Deserialize)]
@@ -90,7 +90,7 @@ where
     let dry_run = match (body.dry_run, call.flag("dryRun")?) {
         (Some(body), Some(query)) if body != query => {
             let text = "dryRun differs between the query and the body; send it in one place";
-            return Err(Error::BadRequest(text.to_owned()));
+            return Err(bad(text));
         }
         (body, query) => body.or(query).unwrap_or(false),
     };

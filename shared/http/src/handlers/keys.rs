@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, misrouted, page};
-use crate::request::Call;
+use crate::request::{Call, bad};
 use crate::routes::Operation;
 use crate::view::{CallerView, KeyView, MadeKeyView};
 
@@ -25,10 +25,6 @@ struct CreateBody {
     permissions: Option<Vec<String>>,
     expires_in_seconds: Option<u32>,
     platform_operator: Option<bool>,
-}
-
-fn bad(text: impl Into<String>) -> Error {
-    Error::BadRequest(text.into())
 }
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, misrouted, page};
-use crate::request::{Call, Object, id, units};
+use crate::request::{Call, NoFields, Object, bad, id, units};
 use crate::routes::Operation;
 use crate::view::{NodeSummaryView, NodeView, PageView, TerminationView, VmView};
 
@@ -38,10 +38,6 @@ struct UnitBody {
     id: String,
     gpus: Option<u16>,
 }
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoFields {}
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
 where
@@ -120,7 +116,7 @@ fn sizes(given: &[Object<UnitBody>]) -> Result<BTreeMap<UnitId, u16>, Error> {
     for Object(unit) in given {
         let gpus = unit.gpus.unwrap_or(1);
         if !(1..=GPUS_PER_UNIT_MAX).contains(&gpus) {
-            return Err(Error::BadRequest(format!(
+            return Err(bad(format!(
                 "gpus of a unit is a number from 1 to {GPUS_PER_UNIT_MAX}"
             )));
         }
@@ -131,8 +127,7 @@ fn sizes(given: &[Object<UnitBody>]) -> Result<BTreeMap<UnitId, u16>, Error> {
 
 fn generation(number: u64) -> Result<u64, Error> {
     if number == 0 {
-        let text = "topologyGen is counted from 1".to_owned();
-        return Err(Error::BadRequest(text));
+        return Err(bad("topologyGen is counted from 1"));
     }
     Ok(number)
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::endpoint::Reply;
 use crate::handlers::capacity::change_request;
 use crate::handlers::{Shared, keep, misrouted, page, reservation_answer};
-use crate::request::{Call, orgs, time, units, words};
+use crate::request::{Call, bad, orgs, time, units, words};
 use crate::routes::Operation;
 use crate::view::{RecordView, ReservationView};
 
@@ -56,9 +56,7 @@ where
     let body: CreateBody = call.json()?;
     let audience = orgs("allowedOrgIds", &body.allowed_org_ids)?;
     if audience.is_empty() {
-        return Err(Error::BadRequest(
-            "allowedOrgIds names no org; name at least one".into(),
-        ));
+        return Err(bad("allowedOrgIds names no org; name at least one"));
     }
     let max = UNITS_PER_RESERVATION_MAX;
     let request = ReserveRequest {
@@ -138,7 +136,7 @@ fn status(call: &Call) -> Result<Option<Status>, Error> {
     let parse = |text: &String| {
         Status::parse(text).ok_or_else(|| {
             let known = Status::ALL.map(Status::as_str).join(", ");
-            Error::BadRequest(format!("status is one of {known}"))
+            bad(format!("status is one of {known}"))
         })
     };
     call.query.get("status").map(parse).transpose()
@@ -154,7 +152,7 @@ where
     let role = |text: &String| {
         Part::parse(text).ok_or_else(|| {
             let known = Part::ALL.map(Part::as_str).join(", ");
-            Error::BadRequest(format!("role is one of {known}"))
+            bad(format!("role is one of {known}"))
         })
     };
     let asked = Asked {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, keep, misrouted, page};
-use crate::request::{Call, id, unit_ids};
+use crate::request::{Call, NoFields, bad, id, unit_ids};
 use crate::routes::Operation;
 use crate::view::{AvailabilityView, VmView};
 
@@ -24,14 +24,6 @@ struct CreateBody {
     node_id: Option<String>,
     gpu_model_id: Option<String>,
     reservation_id: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoFields {}
-
-fn bad(text: impl Into<String>) -> Error {
-    Error::BadRequest(text.into())
 }
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
