@@ -180,3 +180,41 @@ async fn units_that_are_taken_are_named_with_the_time_they_are_free_from() {
     let listed = good(&platform, &fleet, Operation::ListReservations).await;
     assert_eq!(listed.json()["items"].as_array().unwrap().len(), 3);
 }
+
+#[tokio::test]
+async fn what_was_done_inside_a_term_is_never_shown_as_pending() {
+    for verb in ["release", "reclaim"] {
+        let mut told = Vec::new();
+        // A call looks at the clock several times: the term begins between any two of them.
+        for looks in 0..12 {
+            let (platform, _) = stage().await;
+            let starts = now().plus_ms((looks + 1) * 60_000);
+            let made = book(&platform, &json!({ "startsAt": starts.to_string() })).await;
+            let path = format!("/v1/nodes/{NODE}/reservations/{}", made.field("id"));
+            let body = json!({ "unitIds": ["u06"] });
+            platform.clock.set(now().plus_ms(60_000));
+            platform.clock.step_ms(60_000);
+            let call = post(&format!("{path}/{verb}"), &body);
+            let answer = ask(&platform, &owner(), call).await;
+            if answer.status == 200 {
+                assert_eq!(answer.field("status"), "active", "{verb} {looks}");
+            }
+            told.push(answer.status);
+        }
+        assert!(
+            told.contains(&200) && told.contains(&409),
+            "{verb}: {told:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_reservation_made_for_now_is_active_however_long_the_call_takes() {
+    let (platform, _) = stage().await;
+    platform.clock.step_ms(60_000);
+    let made = book(&platform, &json!({})).await;
+    assert_eq!(
+        (made.status, made.field("status")),
+        (200, "active".to_owned())
+    );
+}

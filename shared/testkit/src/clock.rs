@@ -13,6 +13,7 @@ use crate::random::Rng;
 #[derive(Debug, Clone)]
 pub struct TestClock {
     unix_ms: Arc<AtomicI64>,
+    step_ms: Arc<AtomicI64>,
 }
 
 impl TestClock {
@@ -21,12 +22,18 @@ impl TestClock {
     pub fn at(at: Timestamp) -> Self {
         Self {
             unix_ms: Arc::new(AtomicI64::new(at.unix_ms())),
+            step_ms: Arc::default(),
         }
     }
 
     /// Sets it, on all clones.
     pub fn set(&self, at: Timestamp) {
         self.unix_ms.store(at.unix_ms(), Ordering::SeqCst);
+    }
+
+    /// From now on each look at it, on any clone, moves it on by so many milliseconds.
+    pub fn step_ms(&self, ms: i64) {
+        self.step_ms.store(ms, Ordering::SeqCst);
     }
 
     /// Moves it by so many milliseconds, on all clones, and returns what it shows then.
@@ -44,7 +51,8 @@ impl Default for TestClock {
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_unix_ms(self.unix_ms.load(Ordering::SeqCst))
+        let step_ms = self.step_ms.load(Ordering::SeqCst);
+        Timestamp::from_unix_ms(self.unix_ms.fetch_add(step_ms, Ordering::SeqCst))
     }
 }
 
@@ -114,6 +122,8 @@ mod tests {
         assert_eq!(later, crate::fixtures::now().plus_ms(1_500));
         other.set(Timestamp::from_unix_ms(7));
         assert_eq!(clock.now().unix_ms(), 7);
+        other.step_ms(2);
+        assert_eq!([clock.now(), other.now()].map(Timestamp::unix_ms), [7, 9]);
     }
 
     #[test]

@@ -98,7 +98,7 @@ where
     let (store, clock, ids) = (&service.store, &service.clock, &service.ids);
     let (context, now) = (&call.context, clock.now());
     let answer = |done: &Reclaimed| {
-        let view = ReservationView::of(&done.reservation, now);
+        let view = ReservationView::of(&done.reservation, now.max(done.reservation.updated_at));
         let view = if dry_run {
             view.would_reclaim(&done.victims)
         } else {
