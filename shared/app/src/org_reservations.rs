@@ -6,9 +6,7 @@ use domain::{OrgId, Reservation, ReservationId, Status};
 use crate::context::Context;
 use crate::error::Error;
 use crate::ports::{Clock, ListOrgReservations, Page, Part};
-
-/// Reads that one page may take to fill itself with what the filter lets through.
-const READS_MAX: usize = 20;
+use crate::reservations::filled;
 
 /// What a caller asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,32 +34,15 @@ pub async fn list(
 ) -> Result<Page<Reservation, ReservationId>, Error> {
     let Asked { org, role, status } = asked;
     context.principal.of_org(org)?;
-    let roles = role.map_or(Part::ALL.to_vec(), |role| vec![role]);
+    let parts = &role.map_or(Part::ALL.to_vec(), |role| vec![role]);
     let Some(status) = status else {
-        let found = store.list_org_reservations(org, &roles, after, limit);
+        let found = store.list_org_reservations(org, parts, after, limit);
         return Ok(found.await?);
     };
     let now = clock.now();
-    let mut items: Vec<Reservation> = Vec::new();
-    let mut next = after.cloned();
-    for _ in 0..READS_MAX {
-        let page = store
-            .list_org_reservations(org, &roles, next.as_ref(), PAGE_ITEMS_MAX)
-            .await?;
-        let shown = page
-            .items
-            .into_iter()
-            .filter(|r| r.shown_at(now) == *status);
-        items.extend(shown);
-        if items.len() > limit {
-            items.truncate(limit);
-            let next = items.last().map(|r| r.id.clone());
-            return Ok(Page { items, next });
-        }
-        next = page.next;
-        if next.is_none() {
-            break;
-        }
-    }
-    Ok(Page { items, next })
+    let read = |after: Option<ReservationId>| async move {
+        let page = store.list_org_reservations(org, parts, after.as_ref(), PAGE_ITEMS_MAX);
+        page.await
+    };
+    filled(read, |r| r.shown_at(now) == *status, after, limit).await
 }

@@ -329,8 +329,7 @@ pub struct Due {
 
 /// Finds what is due.
 pub trait FindDue: Send + Sync {
-    /// At most `limit` of what is due by `now`, the longest due first; more than that if not all
-    /// fit, so that the caller sees it. May lag behind writes.
+    /// At most `limit` of what is due by `now`, the longest due first. May lag behind writes.
     fn find_due(
         &self,
         now: Timestamp,

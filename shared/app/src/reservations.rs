@@ -12,7 +12,7 @@ use crate::end::{ChangeRequest, RACES_MAX, moved};
 use crate::error::{Error, Internal};
 use crate::idempotency::Keep;
 use crate::ports::{
-    Clock, CustodyMove, Ids, ListReservations, LoadReservations, Once, Page, ReadAudit,
+    Clock, CustodyMove, Ids, ListReservations, LoadReservations, Once, Page, ReadAudit, StoreResult,
 };
 use crate::release::explain;
 use crate::terms::{TermStore, pass, pass_all, torn};
@@ -123,7 +123,9 @@ pub async fn reaffirm(
             && expected.is_none_or(|expected| expected == image.version)
         {
             let passed = pass(store, clock, ids, node, id).await?;
-            expected = expected.and(passed.map(|(_, after)| after.version).or(expected));
+            if let (Some(expected), Some((_, after))) = (&mut expected, passed) {
+                *expected = after.version;
+            }
             continue;
         }
         let pool = store
@@ -170,8 +172,38 @@ pub async fn get(
     visible.ok_or_else(Error::not_found)
 }
 
-/// Reads that one page of a list may take to fill itself with what the caller may see.
+/// Reads that one page of a list may take to fill itself with what its caller is to see.
 const LIST_READS_MAX: usize = 20;
+
+/// A page of what passes `shown`, out of pages that `read` reads after an id. Past
+/// [`LIST_READS_MAX`] of them it ends early and gives a cursor.
+pub(crate) async fn filled<F, P>(
+    read: F,
+    shown: impl Fn(&Reservation) -> bool + Send,
+    after: Option<&ReservationId>,
+    limit: usize,
+) -> Result<Page<Reservation, ReservationId>, Error>
+where
+    F: Fn(Option<ReservationId>) -> P,
+    P: Future<Output = StoreResult<Page<Reservation, ReservationId>>>,
+{
+    let mut items: Vec<Reservation> = Vec::new();
+    let mut next = after.cloned();
+    for _ in 0..LIST_READS_MAX {
+        let page = read(next).await?;
+        items.extend(page.items.into_iter().filter(&shown));
+        if items.len() > limit {
+            items.truncate(limit);
+            let next = items.last().map(|r| r.id.clone());
+            return Ok(Page { items, next });
+        }
+        next = page.next;
+        if next.is_none() {
+            break;
+        }
+    }
+    Ok(Page { items, next })
+}
 
 /// Lists those reservations of a node that the caller may see, in order of their ids.
 ///
@@ -191,27 +223,15 @@ pub async fn list(
     limit: usize,
 ) -> Result<Page<Reservation, ReservationId>, Error> {
     let now = clock.now();
-    let mut items: Vec<Reservation> = Vec::new();
-    let mut next = after.cloned();
-    for _ in 0..LIST_READS_MAX {
-        let page = store
-            .list_reservations(node, next.as_ref(), PAGE_ITEMS_MAX)
-            .await?;
-        items.extend(page.items.into_iter().filter(|r| {
-            r.relation(context.caller()).may_see()
-                && status.is_none_or(|asked| asked == r.shown_at(now))
-        }));
-        if items.len() > limit {
-            items.truncate(limit);
-            let next = items.last().map(|r| r.id.clone());
-            return Ok(Page { items, next });
-        }
-        next = page.next;
-        if next.is_none() {
-            break;
-        }
-    }
-    Ok(Page { items, next })
+    let read = |after: Option<ReservationId>| async move {
+        let page = store.list_reservations(node, after.as_ref(), PAGE_ITEMS_MAX);
+        page.await
+    };
+    let shown = |r: &Reservation| {
+        r.relation(context.caller()).may_see()
+            && status.is_none_or(|asked| asked == r.shown_at(now))
+    };
+    filled(read, shown, after, limit).await
 }
 
 /// Reads a page of the audit trail, oldest record first.

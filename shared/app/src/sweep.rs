@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::limits::{DRAIN_CHECK_AFTER_MS, STUCK_AFTER_MS};
 use domain::slot::{Condemned, condemned};
 use domain::vm::Sentence;
-use domain::{Node, NodeId, Reservation, ReservationId, Timestamp, Version, Vm, VmId};
+use domain::{NodeId, Reservation, ReservationId, Timestamp, Version, Vm, VmId};
 use domain::{Slots, VmStatus, slot::Offer};
 use futures_util::StreamExt as _;
 
@@ -315,17 +315,16 @@ where
         if !is_due(node.due_at, self.clock.now()) {
             return Ok(());
         }
-        let Node { version, .. } = node;
         let custody = Custody {
             node: id,
             reservation: None,
-            version,
+            version: node.version,
             slots: &node.slots,
             offer: node.offer(),
         };
         let next = self.drain(&custody, swept).await?;
-        self.again(&Subject::Node(id.clone()), version, node.due_at, next)
-            .await
+        let subject = Subject::Node(id.clone());
+        self.again(&subject, node.version, node.due_at, next).await
     }
 
     /// Sets when the item is to be looked at again. Whoever changed it in the meantime has set that

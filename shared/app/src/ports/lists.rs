@@ -61,7 +61,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// All roles.
+    /// All parts.
     pub const ALL: [Part; 3] = [Part::Audience, Part::Manager, Part::Owner];
 
     /// Its name in the API.
@@ -77,7 +77,7 @@ impl Part {
     /// Reads a name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.as_str() == text)
+        Self::ALL.into_iter().find(|part| part.as_str() == text)
     }
 
     /// Whether the org has this part in the reservation.
@@ -97,7 +97,7 @@ pub trait ListOrgReservations: Send + Sync {
     fn list_org_reservations(
         &self,
         org: &OrgId,
-        roles: &[Part],
+        parts: &[Part],
         after: Option<&ReservationId>,
         limit: usize,
     ) -> impl Future<Output = StoreResult<Page<Reservation, ReservationId>>> + Send;

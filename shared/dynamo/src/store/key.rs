@@ -8,14 +8,14 @@ use domain::{KeyId, OrgId, Timestamp, WriteId};
 
 use super::DynamoStore;
 use super::node::if_absent;
-use super::read::{Range, page};
+use super::read::page;
 use super::rules;
 use super::write::{Part, Transacted, Written};
-use crate::expr::{Expression, Finished, absent, any, between, eq, ne};
+use crate::expr::{Expression, Finished, absent, any, eq, ne};
 use crate::item::api_key::{
     CREATED, ID, KIND, OPERATOR, REVOKED, ROLE, decode, decode_link, encode, encode_link,
 };
-use crate::keys::{Key, PK, SK, keys_after, org_keys_pk};
+use crate::keys::{Key, PK, keys_after, org_keys_pk};
 
 impl LoadKey for DynamoStore {
     async fn load_key(&self, digest: &KeyDigest) -> StoreResult<Option<ApiKey>> {
@@ -64,21 +64,9 @@ impl ListKeys for DynamoStore {
         after: Option<&KeyId>,
         limit: usize,
     ) -> StoreResult<Page<ApiKey, KeyId>> {
-        let mut e = Expression::default();
-        let (pk, sk) = (e.path(&[PK]), e.path(&[SK]));
-        let of_org = e.text(org_keys_pk(org));
-        e.require(eq(&pk, &of_org));
-        let (first, last) = keys_after(after);
-        let (first, last) = (e.text(first), e.text(last));
-        e.require(between(&sk, &first, &last));
-        let range = Range {
-            index: None,
-            keys: e.finish()?,
-            limit: limit.saturating_add(1),
-            forward: true,
-        };
-        let links = self.query(&range).await?;
-        let links: StoreResult<Vec<(KeyId, KeyDigest)>> = links.iter().map(decode_link).collect();
+        let links = self.within(org_keys_pk(org), keys_after(after), limit);
+        let links: StoreResult<Vec<(KeyId, KeyDigest)>> =
+            links.await?.iter().map(decode_link).collect();
         let links = page(links?, limit, |(id, _)| id.clone());
         let wanted: Vec<Key> = links.items.iter().map(|(_, of)| Key::api_key(of)).collect();
         let count = wanted.len();

@@ -8,35 +8,13 @@ use app::ports::{
 use domain::{GpuModelId, Node, NodeId, OrgId, Reservation, ReservationId};
 
 use super::DynamoStore;
-use super::read::{Range, page};
-use crate::expr::{Expression, between, eq};
-use crate::item::{Item, link, node, reservation};
+use super::read::page;
+use crate::item::{link, node, reservation};
 use crate::keys::{
-    Key, PK, SK, Subject, models_after, models_pk, nodes_after, nodes_pk, org_reservations_after,
+    Key, Subject, models_after, models_pk, nodes_after, nodes_pk, org_reservations_after,
 };
 
 impl DynamoStore {
-    /// At most `limit` items of a partition of the table from `first` to `last`, and one more.
-    pub(super) async fn links(
-        &self,
-        pk: String,
-        (first, last): (String, String),
-        limit: usize,
-    ) -> StoreResult<Vec<Item>> {
-        let mut e = Expression::default();
-        let (pk_path, sk_path) = (e.path(&[PK]), e.path(&[SK]));
-        let (pk, first, last) = (e.text(pk), e.text(first), e.text(last));
-        e.require(eq(&pk_path, &pk));
-        e.require(between(&sk_path, &first, &last));
-        let range = Range {
-            index: None,
-            keys: e.finish()?,
-            limit: limit.saturating_add(1),
-            forward: true,
-        };
-        self.query(&range).await
-    }
-
     async fn nodes_by_id(&self, ids: impl Iterator<Item = &NodeId>) -> StoreResult<Vec<Node>> {
         let found = self.get_all(ids.map(Key::node).collect(), true).await?;
         let nodes: StoreResult<Vec<Node>> = found.values().map(node::decode).collect();
@@ -54,7 +32,7 @@ impl ListNodes for DynamoStore {
         after: Option<&NodeId>,
         limit: usize,
     ) -> StoreResult<Page<Node, NodeId>> {
-        let links = self.links(nodes_pk(owner), nodes_after(after), limit);
+        let links = self.within(nodes_pk(owner), nodes_after(after), limit);
         let ids: StoreResult<Vec<NodeId>> = links
             .await?
             .iter()
@@ -79,7 +57,7 @@ impl ListModels for DynamoStore {
         after: Option<&GpuModelId>,
         limit: usize,
     ) -> StoreResult<Page<GpuModelId, GpuModelId>> {
-        let links = self.links(models_pk(), models_after(after), limit);
+        let links = self.within(models_pk(), models_after(after), limit);
         let models: StoreResult<Vec<GpuModelId>> = links
             .await?
             .iter()
@@ -121,19 +99,19 @@ impl LoadCustodians for DynamoStore {
 }
 
 impl ListOrgReservations for DynamoStore {
-    /// One query for each role, their links merged; one batch of what they name.
+    /// One query for each part, their links merged; one batch of what they name.
     async fn list_org_reservations(
         &self,
         org: &OrgId,
-        roles: &[Part],
+        parts: &[Part],
         after: Option<&ReservationId>,
         limit: usize,
     ) -> StoreResult<Page<Reservation, ReservationId>> {
         // The first ones of all are among the first ones of each.
         let mut links: BTreeMap<ReservationId, NodeId> = BTreeMap::new();
-        for role in roles {
-            let range = org_reservations_after(*role, after);
-            for item in self.links(nodes_pk(Some(org)), range, limit).await? {
+        for part in parts {
+            let range = org_reservations_after(*part, after);
+            for item in self.within(nodes_pk(Some(org)), range, limit).await? {
                 let (id, node) = link::decode_reservation(&item)?;
                 links.insert(id, node);
             }

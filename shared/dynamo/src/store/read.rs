@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 
 use super::DynamoStore;
 use crate::error::{copied, store_error};
-use crate::expr::Finished;
+use crate::expr::{Expression, Finished, between, eq};
 use crate::item::Item;
 use crate::keys::{Key, PK, SK};
 use crate::retry::{Trouble, bounded};
@@ -118,6 +118,27 @@ impl DynamoStore {
                 return Ok(items);
             }
         }
+    }
+
+    /// At most `limit` items of a partition of the table from `first` to `last`, and one more.
+    pub(super) async fn within(
+        &self,
+        pk: String,
+        (first, last): (String, String),
+        limit: usize,
+    ) -> StoreResult<Vec<Item>> {
+        let mut e = Expression::default();
+        let (pk_path, sk_path) = (e.path(&[PK]), e.path(&[SK]));
+        let (pk, first, last) = (e.text(pk), e.text(first), e.text(last));
+        e.require(eq(&pk_path, &pk));
+        e.require(between(&sk_path, &first, &last));
+        let range = Range {
+            index: None,
+            keys: e.finish()?,
+            limit: limit.saturating_add(1),
+            forward: true,
+        };
+        self.query(&range).await
     }
 
     async fn query_from(

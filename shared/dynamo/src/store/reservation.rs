@@ -12,14 +12,14 @@ use domain::{NodeId, Reservation, ReservationId, Status, Tier, Version, WriteId}
 
 use super::DynamoStore;
 use super::node::always;
-use super::read::{Range, page};
+use super::read::page;
 use super::rules;
 use super::write::{Part, Transacted, Written};
-use crate::expr::{Expression, Finished, absent, all, any, between, contains, eq, ne};
+use crate::expr::{Expression, Finished, absent, all, any, contains, eq, ne};
 use crate::item::reservation::{KIND, MARKET_KEY, OWNER, RELEASED, decode, encode};
 use crate::item::slots::{OCCUPANT, SLOTS, TIER, tier_letter};
 use crate::item::{Item, link, node};
-use crate::keys::{Key, MARKET_PK, PK, SK, node_pk, reservations_after};
+use crate::keys::{Key, MARKET_PK, PK, node_pk, reservations_after};
 use crate::retry::stand_aside;
 
 impl LoadReservations for DynamoStore {
@@ -50,20 +50,8 @@ impl ListReservations for DynamoStore {
         after: Option<&ReservationId>,
         limit: usize,
     ) -> StoreResult<Page<Reservation, ReservationId>> {
-        let mut e = Expression::default();
-        let (pk, sk) = (e.path(&[PK]), e.path(&[SK]));
-        let (first, last) = reservations_after(after);
-        let (own, first, last) = (e.text(node_pk(node)), e.text(first), e.text(last));
-        e.require(eq(&pk, &own));
-        e.require(between(&sk, &first, &last));
-        let range = Range {
-            index: None,
-            keys: e.finish()?,
-            limit: limit.saturating_add(1),
-            forward: true,
-        };
-        let found = self.query(&range).await?;
-        let found: StoreResult<Vec<Reservation>> = found.iter().map(decode).collect();
+        let found = self.within(node_pk(node), reservations_after(after), limit);
+        let found: StoreResult<Vec<Reservation>> = found.await?.iter().map(decode).collect();
         Ok(page(found?, limit, |reservation| reservation.id.clone()))
     }
 }

@@ -77,7 +77,7 @@ impl ListOrgReservations for MemoryStore {
     async fn list_org_reservations(
         &self,
         org: &OrgId,
-        roles: &[Part],
+        parts: &[Part],
         after: Option<&ReservationId>,
         limit: usize,
     ) -> StoreResult<Page<Reservation, ReservationId>> {
@@ -86,7 +86,7 @@ impl ListOrgReservations for MemoryStore {
                 .reservations
                 .values()
                 .filter(|r| after.is_none_or(|after| r.id > *after))
-                .filter(|r| roles.iter().any(|role| role.is_of(org, r)))
+                .filter(|r| parts.iter().any(|part| part.is_of(org, r)))
                 .collect();
             own.sort_by(|a, b| a.id.cmp(&b.id));
             page(own.into_iter().cloned(), limit, |r| r.id.clone())
