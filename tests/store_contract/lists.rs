@@ -168,13 +168,13 @@ async fn nodes_and_reservations_are_read_many_at_once(store: impl Store) {
     assert_eq!(found[1], present(&store).await);
 }
 
-/// The reservations of an org in these roles, by pages of so many.
-async fn of_org(store: &impl Store, org: &str, roles: &[Part], limit: usize) -> Vec<String> {
+/// The reservations of an org in these parts, by pages of so many.
+async fn of_org(store: &impl Store, org: &str, parts: &[Part], limit: usize) -> Vec<String> {
     let mut seen = Vec::new();
     let mut after: Option<ReservationId> = None;
     loop {
         let org = id(org);
-        let page = store.list_org_reservations(&org, roles, after.as_ref(), limit);
+        let page = store.list_org_reservations(&org, parts, after.as_ref(), limit);
         let page = page.await.unwrap();
         assert!(page.items.len() <= limit);
         seen.extend(page.items.iter().map(|r| r.id.to_string()));
@@ -209,7 +209,7 @@ async fn an_org_lists_the_reservations_it_has_a_part_in(store: impl Store) {
         reserve(&store, &command).await;
     }
     for limit in 1..=6 {
-        let listed = async |org: &str, roles: &[Part]| of_org(&store, org, roles, limit).await;
+        let listed = async |org: &str, parts: &[Part]| of_org(&store, org, parts, limit).await;
         assert_eq!(listed("x", &[Part::Audience]).await, ["r2", "r4"]);
         assert_eq!(listed("x", &[Part::Manager]).await, ["r1", "r2"]);
         assert_eq!(listed("x", &[Part::Owner]).await, [""; 0]);
