@@ -4,14 +4,12 @@ use domain::reservation::{self, End, Ended, Reservation};
 use domain::{NodeId, ReservationId, Version};
 
 use crate::context::Context;
-use crate::error::{Error, Internal};
+use crate::error::Error;
 use crate::idempotency::Keep;
 use crate::ports::{Clock, Commit, CustodyMove, MoveCustody, Once};
+use crate::race::{RACES_MAX, lost, node_of};
 use crate::release::explain;
 use crate::terms::{TermStore, torn};
-
-/// How often a transaction that lost a race is tried again from fresh state.
-pub(crate) const RACES_MAX: usize = 8;
 
 /// What an operator asks of a reservation as a whole.
 #[derive(Debug, Clone)]
@@ -56,10 +54,7 @@ pub async fn end(
             request.expected
         };
         let command = End { expected, stamp };
-        let pool = store
-            .load_node(node)
-            .await?
-            .ok_or_else(|| Error::Bug(Internal(format!("reservation {id} has no node {node}"))))?;
+        let pool = node_of(store, node, id).await?;
         if torn(&image, &pool) {
             continue;
         }
@@ -79,9 +74,7 @@ pub async fn end(
             return Ok(change.reservation);
         }
     }
-    Err(Error::Throttled(Internal(format!(
-        "ending {id} lost {RACES_MAX} races"
-    ))))
+    Err(lost(format_args!("ending {id}")))
 }
 
 /// Whether the move went through; with the answer to its call, where that is to be kept.

@@ -12,6 +12,7 @@ mod market;
 pub mod nodes;
 pub mod org_reservations;
 pub mod ports;
+mod race;
 pub mod react;
 pub mod reclaim;
 pub mod release;

@@ -5,11 +5,11 @@ use domain::Version;
 use domain::reservation::{self, Reclaim, Reservation, Victims, victims};
 
 use crate::context::Context;
-use crate::end::RACES_MAX;
 use crate::error::{Error, Internal};
 use crate::idempotency::Keep;
 use crate::ports::{Clock, Ids, Once, ReclaimUnits, Replacement, Write};
-use crate::release::{UnitsRequest, awaits_start, begin, explain, lost};
+use crate::race::{RACES_MAX, lost};
+use crate::release::{UnitsRequest, awaits_start, begin, explain};
 use crate::terms::TermStore;
 
 /// A reclaim that was done, or that would be.
@@ -91,7 +91,7 @@ pub async fn reclaim_once(
             return Ok(done);
         }
     }
-    Err(lost(&request.id))
+    Err(lost(format_args!("a reclaim of {}", request.id)))
 }
 
 /// Says what a reclaim would do now, and does none of it: one read. Only a term that has begun, and

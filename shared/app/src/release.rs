@@ -4,10 +4,10 @@ use domain::reservation::{self, Boundary, Release, Reservation};
 use domain::{NodeId, Refusal, ReservationId, Status, Timestamp, UnitSet, Version};
 
 use crate::context::Context;
-use crate::end::RACES_MAX;
 use crate::error::{Error, Internal};
 use crate::idempotency::Keep;
 use crate::ports::{Clock, Ids, Once, ReleaseUnits, Replacement, Write};
+use crate::race::{RACES_MAX, lost};
 use crate::terms::{TermStore, pass};
 
 /// What a caller asks of a release or a reclaim.
@@ -91,12 +91,7 @@ pub async fn release_once(
             return Ok(change.reservation);
         }
     }
-    Err(lost(&request.id))
-}
-
-/// The failure of a change that other writers never let through.
-pub(crate) fn lost(id: &ReservationId) -> Error {
-    Error::Throttled(Internal(format!("a change of {id} lost {RACES_MAX} races")))
+    Err(lost(format_args!("a release of {}", request.id)))
 }
 
 fn command(

@@ -8,12 +8,13 @@ use domain::reservation::{Boundary, Reaffirm, Reservation, Reserve, Status, rese
 use domain::{NodeId, OrgId, ReservationId, Timestamp, UnitSet};
 
 use crate::context::Context;
-use crate::end::{ChangeRequest, RACES_MAX, moved};
+use crate::end::{ChangeRequest, moved};
 use crate::error::{Error, Internal};
 use crate::idempotency::Keep;
 use crate::ports::{
     Clock, CustodyMove, Ids, ListReservations, LoadReservations, Once, Page, ReadAudit, StoreResult,
 };
+use crate::race::{RACES_MAX, lost, node_of};
 use crate::release::explain;
 use crate::terms::{TermStore, pass, pass_all, torn};
 
@@ -84,10 +85,7 @@ pub async fn create(
             return Ok(change.reservation);
         }
     }
-    Err(Error::Throttled(Internal(format!(
-        "reserving on {} lost {RACES_MAX} races",
-        request.node
-    ))))
+    Err(lost(format_args!("reserving on {}", request.node)))
 }
 
 /// Puts a reservation back in force after a review and returns it as it is then.
@@ -128,10 +126,7 @@ pub async fn reaffirm(
             }
             continue;
         }
-        let pool = store
-            .load_node(node)
-            .await?
-            .ok_or_else(|| Error::Bug(Internal(format!("reservation {id} has no node {node}"))))?;
+        let pool = node_of(store, node, id).await?;
         if torn(&image, &pool) {
             continue;
         }
@@ -152,9 +147,7 @@ pub async fn reaffirm(
             return Ok(change.reservation);
         }
     }
-    Err(Error::Throttled(Internal(format!(
-        "re-affirming {id} lost {RACES_MAX} races"
-    ))))
+    Err(lost(format_args!("re-affirming {id}")))
 }
 
 /// Reads one reservation.

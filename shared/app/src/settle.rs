@@ -10,13 +10,13 @@ use domain::{NodeId, Refusal, ReservationId, Status, Tier, Timestamp, UnitId, Vm
 
 use crate::auth::Permission;
 use crate::context::{Context, system_stamp};
-use crate::end::RACES_MAX;
 use crate::error::{Error, Internal};
 use crate::nodes::{self, NodeView};
 use crate::ports::{
     Clock, Commit, Custodian, Ids, LoadNode, LoadReservations, LoadVms, SettleKind, SettleVm,
     Settlement,
 };
+use crate::race::{RACES_MAX, lost};
 use crate::react::status_reason;
 
 /// The ports that settling needs.
@@ -125,7 +125,7 @@ pub async fn stop(
             return Ok(change.vm);
         }
     }
-    Err(lost(id))
+    Err(lost(format_args!("a change of VM {id}")))
 }
 
 /// The refusal of a caller for whom there is no such VM, after the reads that judging one takes:
@@ -260,7 +260,7 @@ async fn confirm_gone(store: &impl SettleStore, id: &VmId, stamp: &Stamp) -> Res
             return Ok(change.vm);
         }
     }
-    Err(lost(id))
+    Err(lost(format_args!("a change of VM {id}")))
 }
 
 /// Notes that the stop of a condemned VM is overdue: on the VM, and in the audit trails of those
@@ -302,7 +302,7 @@ pub(crate) async fn mark_stuck(
             return Ok(());
         }
     }
-    Err(lost(id))
+    Err(lost(format_args!("a change of VM {id}")))
 }
 
 /// How long it took to get a VM off that a reservation had condemned. One that its machine has
@@ -318,10 +318,4 @@ async fn view_of(store: &impl SettleStore, vm: &Vm) -> Result<NodeView, Error> {
     nodes::load(store, &vm.node)
         .await?
         .ok_or_else(|| Error::Bug(Internal(format!("VM {} has no node {}", vm.id, vm.node))))
-}
-
-fn lost(id: &VmId) -> Error {
-    Error::Throttled(Internal(format!(
-        "a change of VM {id} lost {RACES_MAX} races"
-    )))
 }

@@ -7,9 +7,9 @@ use domain::reservation::{Boundary, activate, expire};
 use domain::{Node, NodeId, Reservation, ReservationId, Status};
 
 use crate::context::system_stamp;
-use crate::end::RACES_MAX;
-use crate::error::{Error, Internal};
+use crate::error::Error;
 use crate::ports::{Clock, Commit, CustodyMove, Ids, LoadNode, LoadReservations, MoveCustody};
+use crate::race::{RACES_MAX, lost, node_of};
 
 /// The ports that a term's boundaries need.
 pub trait TermStore: LoadNode + LoadReservations + MoveCustody {}
@@ -68,9 +68,7 @@ pub async fn pass(
             }
         }
     }
-    Err(Error::Throttled(Internal(format!(
-        "a boundary of the term of {id} lost {RACES_MAX} races"
-    ))))
+    Err(lost(format_args!("a boundary of the term of {id}")))
 }
 
 async fn attempt(
@@ -87,10 +85,7 @@ async fn attempt(
     let Some(boundary) = image.boundary(stamp.now) else {
         return Ok(Attempt::Nothing);
     };
-    let pool = store
-        .load_node(node)
-        .await?
-        .ok_or_else(|| Error::Bug(Internal(format!("reservation {id} has no node {node}"))))?;
+    let pool = node_of(store, node, id).await?;
     if torn(&image, &pool) {
         return Ok(Attempt::Lost);
     }

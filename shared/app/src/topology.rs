@@ -6,10 +6,10 @@ use domain::node::Report;
 use domain::{NodeId, ReservationId, UnitId};
 
 use crate::context::Context;
-use crate::end::RACES_MAX;
-use crate::error::{Error, Internal};
+use crate::error::Error;
 use crate::nodes::{self, NodeView};
 use crate::ports::{ChangeTopology, Clock, Commit, Ids, TopologyChange};
+use crate::race::{RACES_MAX, lost};
 use crate::terms::{TermStore, pass_all};
 
 /// Takes a report of all units of a node and returns the node as it is then.
@@ -64,7 +64,5 @@ pub async fn report(
         let view = nodes::load(store, id).await?;
         return view.ok_or_else(Error::not_found);
     }
-    Err(Error::Throttled(Internal(format!(
-        "a report of the topology of {id} lost {RACES_MAX} races"
-    ))))
+    Err(lost(format_args!("a report of the topology of {id}")))
 }
