@@ -210,7 +210,7 @@ async fn gaps_and_tampering_of_an_audit_trail_are_counted() {
 }
 
 #[tokio::test]
-async fn what_a_sweep_finds_is_shown_until_the_next_one() {
+async fn a_level_is_shown_as_it_was_set_last() {
     let _turn = turn().await;
     for (found, overdue_ms) in [(3, 1_500), (0, -20)] {
         metrics::DRAINS_OPEN.set(found);
