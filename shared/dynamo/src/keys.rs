@@ -95,7 +95,7 @@ impl Key {
     /// Of the entry that an API key has in the list of its org.
     pub(crate) fn key_link(org: &OrgId, id: &KeyId) -> Self {
         Self {
-            pk: org_keys_pk(org),
+            pk: of_org_pk(org),
             sk: format!("KEY#{id}"),
         }
     }
@@ -109,10 +109,10 @@ impl Key {
     }
 
     /// Of the link to a reservation among those that an org has this part in.
-    pub(crate) fn reservation_link(org: &OrgId, role: Part, id: &ReservationId) -> Self {
+    pub(crate) fn reservation_link(org: &OrgId, part: Part, id: &ReservationId) -> Self {
         Self {
-            pk: nodes_pk(Some(org)),
-            sk: format!("{}{id}", role_prefix(role)),
+            pk: of_org_pk(org),
+            sk: format!("{}{id}", part_prefix(part)),
         }
     }
 
@@ -198,10 +198,10 @@ impl Subject {
 
 /// What a sort key is the key of in the partition of an org.
 fn of_org(org: OrgId, sk: &str) -> Option<Subject> {
-    for role in Part::ALL {
-        if let Some(id) = sk.strip_prefix(role_prefix(role)) {
+    for part in Part::ALL {
+        if let Some(id) = sk.strip_prefix(part_prefix(part)) {
             let id = ReservationId::parse(id).ok()?;
-            return Some(Subject::ReservationLink(org, role, id));
+            return Some(Subject::ReservationLink(org, part, id));
         }
     }
     if let Some(id) = sk.strip_prefix("KEY#") {
@@ -230,12 +230,14 @@ pub(crate) fn node_pk(id: &NodeId) -> String {
     format!("NODE#{id}")
 }
 
+/// Partition key of what hangs on an org: links to nodes and reservations, entries of API keys.
+pub(crate) fn of_org_pk(org: &OrgId) -> String {
+    format!("ORG#{org}")
+}
+
 /// Partition key of the links to nodes: of all, or of those of this owner.
 pub(crate) fn nodes_pk(owner: Option<&OrgId>) -> String {
-    match owner {
-        None => NODES.to_owned(),
-        Some(owner) => format!("ORG#{owner}"),
-    }
+    owner.map_or(NODES.to_owned(), of_org_pk)
 }
 
 /// Partition key of the links to GPU models.
@@ -249,8 +251,8 @@ pub(crate) fn nodes_after(after: Option<&NodeId>) -> (String, String) {
 }
 
 /// What the sort keys of links to reservations start with.
-fn role_prefix(role: Part) -> &'static str {
-    match role {
+fn part_prefix(part: Part) -> &'static str {
+    match part {
         Part::Audience => "RES#a#",
         Part::Manager => "RES#m#",
         Part::Owner => "RES#o#",
@@ -259,10 +261,10 @@ fn role_prefix(role: Part) -> &'static str {
 
 /// First and last sort key of links to reservations after `after`.
 pub(crate) fn org_reservations_after(
-    role: Part,
+    part: Part,
     after: Option<&ReservationId>,
 ) -> (String, String) {
-    range(role_prefix(role), after.map(ReservationId::as_str))
+    range(part_prefix(part), after.map(ReservationId::as_str))
 }
 
 /// First and last sort key of links to models after `after`.
@@ -289,11 +291,6 @@ pub(crate) fn reservations_after(after: Option<&ReservationId>) -> (String, Stri
 /// First and last partition key of VMs after `after`: the sort key of [`ORG_INDEX`].
 pub(crate) fn vms_after(after: Option<&VmId>) -> (String, String) {
     range("VM#", after.map(VmId::as_str))
-}
-
-/// Partition key of the list of an org's API keys.
-pub(crate) fn org_keys_pk(org: &OrgId) -> String {
-    format!("ORG#{org}")
 }
 
 /// First and last sort key of an org's API keys after `after`.

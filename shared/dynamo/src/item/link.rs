@@ -21,8 +21,8 @@ pub(crate) fn of_parties(reservation: &Reservation) -> Vec<Item> {
     let audience = reservation.audience.iter().map(|org| (Part::Audience, org));
     let managers = reservation.managers.iter().map(|org| (Part::Manager, org));
     let owner = [(Part::Owner, &reservation.node_owner)];
-    let links = audience.chain(managers).chain(owner).map(|(role, org)| {
-        let mut writer = fresh(&Key::reservation_link(org, role, &reservation.id), KIND);
+    let links = audience.chain(managers).chain(owner).map(|(part, org)| {
+        let mut writer = fresh(&Key::reservation_link(org, part, &reservation.id), KIND);
         writer.text(NODE, &reservation.node);
         writer.item()
     });

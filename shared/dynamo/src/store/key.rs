@@ -15,7 +15,7 @@ use crate::expr::{Expression, Finished, absent, any, eq, ne};
 use crate::item::api_key::{
     CREATED, ID, KIND, OPERATOR, REVOKED, ROLE, decode, decode_link, encode, encode_link,
 };
-use crate::keys::{Key, PK, keys_after, org_keys_pk};
+use crate::keys::{Key, PK, keys_after, of_org_pk};
 
 impl LoadKey for DynamoStore {
     async fn load_key(&self, digest: &KeyDigest) -> StoreResult<Option<ApiKey>> {
@@ -64,7 +64,7 @@ impl ListKeys for DynamoStore {
         after: Option<&KeyId>,
         limit: usize,
     ) -> StoreResult<Page<ApiKey, KeyId>> {
-        let links = self.within(org_keys_pk(org), keys_after(after), limit);
+        let links = self.within(of_org_pk(org), keys_after(after), limit);
         let links: StoreResult<Vec<(KeyId, KeyDigest)>> =
             links.await?.iter().map(decode_link).collect();
         let links = page(links?, limit, |(id, _)| id.clone());

@@ -11,7 +11,7 @@ use super::DynamoStore;
 use super::read::page;
 use crate::item::{link, node, reservation};
 use crate::keys::{
-    Key, Subject, models_after, models_pk, nodes_after, nodes_pk, org_reservations_after,
+    Key, Subject, models_after, models_pk, nodes_after, nodes_pk, of_org_pk, org_reservations_after,
 };
 
 impl DynamoStore {
@@ -111,7 +111,7 @@ impl ListOrgReservations for DynamoStore {
         let mut links: BTreeMap<ReservationId, NodeId> = BTreeMap::new();
         for part in parts {
             let range = org_reservations_after(*part, after);
-            for item in self.within(nodes_pk(Some(org)), range, limit).await? {
+            for item in self.within(of_org_pk(org), range, limit).await? {
                 let (id, node) = link::decode_reservation(&item)?;
                 links.insert(id, node);
             }
