@@ -152,5 +152,13 @@ async fn a_call_that_meets_another_under_way_says_so() {
     assert_eq!(got, (409, "idempotency_key_in_flight".to_owned()));
     assert_eq!(answer.header("retry-after"), "1");
     assert!(platform.store.world() == world, "nothing was done");
+    let throttled = Fault::Before(StoreError::Throttled);
+    let faults = [Fault::Pass, Fault::Pass, Fault::Pass, throttled];
+    platform.store.inject(&faults);
+    let answer = platform
+        .call(keyed(&fleet, Operation::ReleaseUnits, "once"))
+        .await;
+    let got = (answer.status, answer.code());
+    assert_eq!(got, (429, "throttled".to_owned()), "nobody is in the way");
     good(&platform, keyed(&fleet, Operation::ReleaseUnits, "once")).await;
 }

@@ -27,7 +27,7 @@ pub struct ChangeRequest {
 /// Ends a reservation and returns it as it is then. Ending it again changes nothing.
 ///
 /// # Errors
-/// The refusals of [`reservation::end`]; the store's failures; [`Error::Throttled`] if other
+/// The refusals of [`reservation::end`]; the store's failures; [`Error::Contended`] if other
 /// writers win every race.
 pub async fn end(
     store: &(impl TermStore + Once),

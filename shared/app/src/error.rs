@@ -55,8 +55,10 @@ pub enum Error {
     },
     /// A call with the same idempotency key has been answered before: that answer is the one.
     Answered,
-    /// The store is over its rate, or other writers stayed in the way.
+    /// The store is over its rate.
     Throttled(Internal),
+    /// Other writers stayed in the way.
+    Contended(Internal),
     /// The store, or a result that was lost, cannot be had now.
     Unavailable(Internal),
     /// A bug.
@@ -75,9 +77,10 @@ impl Error {
     #[must_use]
     pub fn for_log(&self) -> String {
         match self {
-            Error::Throttled(internal) | Error::Unavailable(internal) | Error::Bug(internal) => {
-                internal.0.clone()
-            }
+            Error::Throttled(internal)
+            | Error::Contended(internal)
+            | Error::Unavailable(internal)
+            | Error::Bug(internal) => internal.0.clone(),
             Error::Refused { refusal, .. } => refusal.to_string(),
             Error::Unauthorized => "no valid key".to_owned(),
             Error::Answered => "answered before".to_owned(),
@@ -100,8 +103,8 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         let internal = Internal(error.to_string());
         match error {
-            // In both cases the same call may be sent again: there was too much at once.
-            StoreError::Throttled | StoreError::Conflict => Error::Throttled(internal),
+            StoreError::Throttled => Error::Throttled(internal),
+            StoreError::Conflict => Error::Contended(internal),
             StoreError::Unavailable(_) => Error::Unavailable(internal),
             StoreError::Corrupt(_) => Error::Bug(internal),
         }

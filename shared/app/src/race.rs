@@ -11,7 +11,7 @@ pub(crate) const RACES_MAX: usize = 8;
 
 /// The failure of a change that other writers never let through.
 pub(crate) fn lost(what: impl std::fmt::Display) -> Error {
-    Error::Throttled(Internal(format!("{what} lost {RACES_MAX} races")))
+    Error::Contended(Internal(format!("{what} lost {RACES_MAX} races")))
 }
 
 /// The node that a reservation is on.

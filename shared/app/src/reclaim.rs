@@ -55,7 +55,7 @@ pub async fn reclaim(
 /// image, and the effect and the answer are written together if that image still stands.
 ///
 /// # Errors
-/// As [`reclaim`]; [`Error::Answered`] if the call has been answered before; [`Error::Throttled`]
+/// As [`reclaim`]; [`Error::Answered`] if the call has been answered before; [`Error::Contended`]
 /// if other writers win every race.
 pub async fn reclaim_once(
     store: &(impl TermStore + Once),

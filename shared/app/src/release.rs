@@ -57,7 +57,7 @@ pub async fn release(
 /// image, and the effect and the answer are written together if that image still stands.
 ///
 /// # Errors
-/// As [`release`]; [`Error::Answered`] if the call has been answered before; [`Error::Throttled`]
+/// As [`release`]; [`Error::Answered`] if the call has been answered before; [`Error::Contended`]
 /// if other writers win every race.
 pub async fn release_once(
     store: &(impl TermStore + Once),

@@ -42,7 +42,7 @@ pub struct ReserveRequest {
 /// Makes a reservation: in force at once where its term has begun, else booked.
 ///
 /// # Errors
-/// The refusals of [`reserve`]; the store's failures; [`Error::Throttled`] if other writers win
+/// The refusals of [`reserve`]; the store's failures; [`Error::Contended`] if other writers win
 /// every race.
 pub async fn create(
     store: &(impl TermStore + Once),
@@ -91,7 +91,7 @@ pub async fn create(
 /// Puts a reservation back in force after a review and returns it as it is then.
 ///
 /// # Errors
-/// The refusals of [`domain::reservation::reaffirm`]; the store's failures; [`Error::Throttled`] if
+/// The refusals of [`domain::reservation::reaffirm`]; the store's failures; [`Error::Contended`] if
 /// other writers win every race.
 pub async fn reaffirm(
     store: &(impl TermStore + Once),

@@ -268,7 +268,7 @@ async fn confirm_gone(store: &impl SettleStore, id: &VmId, stamp: &Stamp) -> Res
 /// meantime stays.
 ///
 /// # Errors
-/// The store's failures; [`Error::Throttled`] if other writers win every race.
+/// The store's failures; [`Error::Contended`] if other writers win every race.
 pub(crate) async fn mark_stuck(
     store: &impl SettleStore,
     clock: &impl Clock,

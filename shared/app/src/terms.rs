@@ -39,7 +39,7 @@ enum Attempt {
 /// the reservation as it is then.
 ///
 /// # Errors
-/// The store's failures; [`Error::Throttled`] if other writers win every race.
+/// The store's failures; [`Error::Contended`] if other writers win every race.
 pub async fn pass(
     store: &impl TermStore,
     clock: &impl Clock,

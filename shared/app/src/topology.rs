@@ -16,7 +16,7 @@ use crate::terms::{TermStore, pass_all};
 ///
 /// # Errors
 /// Not found unless the caller is an operator or of the owner org; the refusals of
-/// [`domain::Node::report`]; the store's failures; [`Error::Throttled`] if other writers win every
+/// [`domain::Node::report`]; the store's failures; [`Error::Contended`] if other writers win every
 /// race.
 pub async fn report(
     store: &(impl TermStore + ChangeTopology),

@@ -290,7 +290,7 @@ where
     // units that are not free any more, is then that one's own doing.
     match (repeated(service, &repeatable).await, error) {
         (Ok(Some(reply)), _) => Ok(reply),
-        (_, Error::Throttled(_)) => Err(Refusal::InFlight.into()),
+        (_, Error::Contended(_)) => Err(Refusal::InFlight.into()),
         (_, error) => Err(error),
     }
 }
@@ -448,7 +448,7 @@ fn succeeded(request_id: &str, reply: &Reply) -> Outcome {
 
 fn failed(request_id: &str, error: &Error, now: domain::Timestamp) -> Outcome {
     match error {
-        Error::Throttled(internal) | Error::Unavailable(internal) => {
+        Error::Throttled(internal) | Error::Contended(internal) | Error::Unavailable(internal) => {
             tracing::warn!(request_id, cause = internal.0, "call not served");
         }
         Error::Bug(internal) => tracing::error!(request_id, cause = internal.0, "bug"),

@@ -99,7 +99,8 @@ impl Answer {
             }
             // The answer was there a moment ago, and does not count any more: it may be done anew.
             Error::Answered => Self::of(&Error::from(domain::Refusal::InFlight)),
-            Error::Throttled(_) => Self::new(
+            // In both cases the same call may be sent again: there was too much at once.
+            Error::Throttled(_) | Error::Contended(_) => Self::new(
                 429,
                 "throttled",
                 "too many calls at once; try again in a second",
