@@ -166,11 +166,7 @@ pub async fn sweep(
     };
     let found = due.len();
     due.truncate(rules.items_max);
-    let mut nodes: BTreeMap<NodeId, Vec<Due>> = BTreeMap::new();
-    for due in due {
-        let node = due.subject.node().clone();
-        nodes.entry(node).or_default().push(due);
-    }
+    let nodes = by_node(due);
     let run = Run {
         store,
         orders,
@@ -179,13 +175,30 @@ pub async fn sweep(
         rules,
         until: began.plus_ms(rules.run_ms_max),
     };
-    let each = nodes.into_values().map(|due| run.node(due));
+    let each = nodes.into_iter().map(|due| run.node(due));
     let mut each = futures_util::stream::iter(each).buffer_unordered(NODES_AT_ONCE);
     while let Some(of_node) = each.next().await {
         swept.add(&of_node);
     }
     swept.left = found.saturating_sub(swept.items);
     Ok(swept)
+}
+
+/// What is due on each node, in order. The node that waits longest comes first, so that a run which
+/// is cut short leaves what can wait best, and not always the same.
+fn by_node(due: Vec<Due>) -> Vec<Vec<Due>> {
+    let mut places: BTreeMap<NodeId, usize> = BTreeMap::new();
+    let mut nodes: Vec<Vec<Due>> = Vec::new();
+    for due in due {
+        let place = *places
+            .entry(due.subject.node().clone())
+            .or_insert(nodes.len());
+        match nodes.get_mut(place) {
+            Some(node) => node.push(due),
+            None => nodes.push(vec![due]),
+        }
+    }
+    nodes
 }
 
 /// What all of a run has at hand.

@@ -1,0 +1,78 @@
+//! The order of a sweep's work, over the store in memory: what waits longest comes first, whatever
+//! it is called and whatever fails beside it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use app::ports::Clock;
+use app::sweep::{Rules, sweep};
+use domain::reservation::{Reserve, reserve};
+use domain::{Node, Reservation, Status, Timestamp};
+use testkit::fixtures::{id, node, now, reserve_command};
+use testkit::{MemoryStore, RecordingOrders, SeededIds, World};
+
+/// A clock that goes on by a millisecond whenever it is looked at.
+#[derive(Debug, Clone)]
+struct Ticking(Arc<AtomicI64>);
+
+impl Ticking {
+    fn from(at: Timestamp) -> Self {
+        Self(Arc::new(AtomicI64::new(at.unix_ms())))
+    }
+}
+
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+/// A node of this name with a reservation whose term ends so long after the fixtures' instant.
+fn ending(name: &str, after_ms: i64) -> (Reservation, Node) {
+    let bare = Node {
+        id: id(name),
+        ..node(4)
+    };
+    let command = Reserve {
+        ends: Some(now().plus_ms(after_ms)),
+        ..reserve_command(0..2)
+    };
+    reserve(&bare, &command).unwrap()
+}
+
+fn holding(pairs: impl IntoIterator<Item = (Reservation, Node)>) -> MemoryStore {
+    let mut world = World::default();
+    for (reservation, node) in pairs {
+        let key = (node.id.clone(), reservation.id.clone());
+        world.reservations.insert(key, reservation);
+        world.nodes.insert(node.id.clone(), node);
+    }
+    MemoryStore::holding(world)
+}
+
+/// The nodes whose reservation has expired.
+fn expired(store: &MemoryStore) -> Vec<String> {
+    let world = store.world();
+    let expired = world.reservations.iter();
+    let expired = expired.filter(|(_, r)| r.status == Status::Expired);
+    expired.map(|((node, _), _)| node.to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_run_that_is_cut_short_has_done_what_was_due_longest() {
+    let store = holding([
+        ending("a", 30_000),
+        ending("b", 20_000),
+        ending("z", 10_000),
+    ]);
+    let rules = Rules {
+        run_ms_max: 2,
+        ..Rules::default()
+    };
+    let (orders, ids) = (RecordingOrders::default(), SeededIds::new(1));
+    let clock = Ticking::from(now().plus_ms(60_000));
+    let swept = sweep(&store, &orders, &clock, &ids, &rules).await.unwrap();
+    assert!(swept.behind && swept.items == 1, "{swept:?}");
+    assert_eq!(expired(&store), ["z"]);
+}
