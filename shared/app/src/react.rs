@@ -80,19 +80,22 @@ pub async fn react(
     let Some(sentences) = sentences(change) else {
         return Ok(reaction);
     };
-    let sent = execute(store, orders, &sentences).await?;
+    let sent = execute(store, orders, &sentences).await;
     let elapsed_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+    // Also where no order went out: a record that is given up for that would be lost for good,
+    // while the sweep sends orders again.
+    if let Change::Reservation { old, new } = change {
+        let recorded = record(store, now, events(old.as_deref(), new)).await?;
+        reaction.records = recorded.records;
+        reaction.gap = recorded.gap;
+    }
+    let sent = sent?;
     for condemned_at in sent.condemned_at {
         let sent_at = now.plus_ms(elapsed_ms);
         metrics::RECLAIM_TO_COMMAND.observe_ms(sent_at.ms_since(condemned_at));
     }
     reaction.vms = sent.vms;
     reaction.orders = reaction.vms.len();
-    if let Change::Reservation { old, new } = change {
-        let recorded = record(store, now, events(old.as_deref(), new)).await?;
-        reaction.records = recorded.records;
-        reaction.gap = recorded.gap;
-    }
     Ok(reaction)
 }
 

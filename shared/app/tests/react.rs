@@ -246,3 +246,17 @@ async fn changes_of_other_items_have_no_consequence() {
     assert_eq!(done, app::react::Reaction::default());
     assert_eq!(store.world(), before);
 }
+
+#[tokio::test]
+async fn the_trail_does_not_wait_for_orders_that_nobody_takes() {
+    let (store, changes) = story().await;
+    let orders = RecordingOrders::default();
+    let (last, before) = changes.split_last().unwrap();
+    all(&store, &orders, before).await;
+    // What drives the function gives a record up that fails too often: all that it tells is lost.
+    orders.fail_next(u32::MAX);
+    let failed = react(&store, &orders, now(), last).await;
+    assert!(matches!(failed, Err(ReactError::Send(_))), "{failed:?}");
+    let verified = verify(&trail(&store), version(&store)).unwrap();
+    assert!(verified.gaps.is_empty(), "{verified:?}");
+}
