@@ -67,7 +67,7 @@ pub struct Swept {
     pub stuck: usize,
     /// Audit trails whose end was told as lost.
     pub gaps: usize,
-    /// Items that could not be finished. They are still due.
+    /// Items that could not be finished. They are still due, or soon again.
     pub failed: usize,
     /// Items found due that were not taken on; one more than the bound is looked for, no further.
     pub left: usize,
@@ -173,6 +173,8 @@ pub async fn sweep(
         clock,
         ids,
         rules,
+        full: swept.behind,
+        pressed: began.plus_ms(rules.run_ms_max / 2),
         until: began.plus_ms(rules.run_ms_max),
     };
     let each = nodes.into_iter().map(|due| run.node(due));
@@ -208,6 +210,11 @@ struct Run<'a, S, Q, C, I> {
     clock: &'a C,
     ids: &'a I,
     rules: &'a Rules,
+    /// Whether more is due than it looks at.
+    full: bool,
+    /// From when on its time may be too short.
+    pressed: Timestamp,
+    /// From when on it takes on no further item.
     until: Timestamp,
 }
 
@@ -248,9 +255,45 @@ where
                 };
                 let cause = cause.for_log();
                 tracing::error!(%node_id, reservation_id, cause, "due item not finished");
+                self.step_back(&subject).await;
             }
         }
         swept
+    }
+
+    /// Lets what has failed stand behind what is due now, where a run has no time or no room for all
+    /// that is due: else it would be all that any run ever looks at. What cannot be read stays first.
+    async fn step_back(&self, subject: &Subject) {
+        let now = self.clock.now();
+        if !self.full && now < self.pressed {
+            return;
+        }
+        let again = Some(now.plus_ms(DRAIN_CHECK_AFTER_MS));
+        let seen = match self.seen(subject).await {
+            Ok(Some((version, due_at))) if is_due(due_at, now) => version,
+            _ => return,
+        };
+        // Where that fails as well, it is due still.
+        if let Err(cause) = self.store.look_again(subject, seen, again).await {
+            tracing::debug!(%cause, "a due item that failed was not put back");
+        }
+    }
+
+    /// The version that an item is at, and when it is due.
+    async fn seen(
+        &self,
+        subject: &Subject,
+    ) -> Result<Option<(Version, Option<Timestamp>)>, StoreError> {
+        Ok(match subject {
+            Subject::Node(node) => {
+                let found = self.store.load_node(node).await?;
+                found.map(|node| (node.version, node.due_at))
+            }
+            Subject::Reservation(node, id) => {
+                let found = self.store.load_reservation(node, id).await?;
+                found.map(|reservation| (reservation.version, reservation.due_at))
+            }
+        })
     }
 
     async fn reservation(

@@ -10,7 +10,7 @@ use app::sweep::{Rules, sweep};
 use domain::reservation::{Reserve, reserve};
 use domain::{Node, Reservation, Status, Timestamp};
 use testkit::fixtures::{id, node, now, reserve_command};
-use testkit::{MemoryStore, RecordingOrders, SeededIds, World};
+use testkit::{MemoryStore, RecordingOrders, SeededIds, TestClock, World};
 
 /// A clock that goes on by a millisecond whenever it is looked at.
 #[derive(Debug, Clone)]
@@ -75,4 +75,29 @@ async fn a_run_that_is_cut_short_has_done_what_was_due_longest() {
     let swept = sweep(&store, &orders, &clock, &ids, &rules).await.unwrap();
     assert!(swept.behind && swept.items == 1, "{swept:?}");
     assert_eq!(expired(&store), ["z"]);
+}
+
+#[tokio::test]
+async fn what_fails_for_good_does_not_keep_a_run_from_all_else() {
+    let store = holding([
+        ending("a", 10_000),
+        ending("b", 10_000),
+        ending("c", 20_000),
+    ]);
+    // Without their nodes, the terms of two reservations cannot be ended.
+    store.tamper(|world| world.nodes.retain(|node, _| node.as_str() == "c"));
+    let rules = Rules {
+        items_max: 2,
+        ..Rules::default()
+    };
+    let (orders, ids) = (RecordingOrders::default(), SeededIds::new(1));
+    let clock = TestClock::at(now().plus_ms(60_000));
+    let first = sweep(&store, &orders, &clock, &ids, &rules).await.unwrap();
+    assert_eq!((first.failed, first.expired), (2, 0));
+    clock.advance_ms(1_000);
+    let second = sweep(&store, &orders, &clock, &ids, &rules).await.unwrap();
+    assert_eq!((second.failed, second.expired), (0, 1), "{second:?}");
+    clock.advance_ms(60_000);
+    let third = sweep(&store, &orders, &clock, &ids, &rules).await.unwrap();
+    assert_eq!(third.failed, 2, "they are tried again: {third:?}");
 }
