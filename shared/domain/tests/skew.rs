@@ -1,9 +1,5 @@
 //! Clocks that do not agree: what the rules must hold to when one writer is ahead of another.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use domain::invariants::check_all;
 use domain::node::Register;
