@@ -191,9 +191,18 @@ async fn execute(
 ) -> Result<Sent, ReactError> {
     let mut sent = Sent::default();
     let mut due = Vec::new();
+    let mut failed = None;
     for (id, sentence) in &sentences.each {
         let reason = status_reason(sentence.reservation.as_ref());
-        match store.condemn(id, sentence, &reason).await? {
+        let marked = match store.condemn(id, sentence, &reason).await {
+            Ok(marked) => marked,
+            Err(error) => {
+                // One that cannot be marked must not keep the others running.
+                failed.get_or_insert(error);
+                continue;
+            }
+        };
+        match marked {
             None => tracing::warn!(vm_id = %id, "a slot names a VM that does not exist"),
             Some(vm) if vm.status == VmStatus::Terminated => {}
             Some(vm) => {
@@ -214,5 +223,8 @@ async fn execute(
         orders.send_orders(&due).await?;
         metrics::ORDERS_SENT.add(u64::try_from(due.len()).unwrap_or(u64::MAX), []);
     }
-    Ok(sent)
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(sent),
+    }
 }

@@ -416,6 +416,7 @@ where
         let now = self.clock.now();
         let mut orders = Vec::new();
         let mut overdue = Vec::new();
+        let mut failed: Option<Trouble> = None;
         let mut next = now.plus_ms(DRAIN_CHECK_AFTER_MS);
         for (id, sentence) in &condemned {
             let Some(vm) = vms.get(id) else {
@@ -432,7 +433,11 @@ where
                 Some(age_ms) if age_ms < DRAIN_CHECK_AFTER_MS => {
                     next = next.min(now.plus_ms(DRAIN_CHECK_AFTER_MS - age_ms));
                 }
-                _ => orders.extend(self.order(custody, vm, sentence).await?),
+                // One that cannot be marked must not keep the others running.
+                _ => match self.order(custody, vm, sentence).await {
+                    Ok(order) => orders.extend(order),
+                    Err(trouble) => failed = failed.or(Some(trouble)),
+                },
             }
             if age_ms.is_some_and(|age_ms| age_ms >= self.rules.stuck_after_ms) {
                 swept.stuck += 1;
@@ -450,7 +455,7 @@ where
             swept.orders += orders.len();
             metrics::ORDERS_SENT.add(u64::try_from(orders.len()).unwrap_or(u64::MAX), []);
         }
-        Ok(Some(next))
+        failed.map_or(Ok(Some(next)), Err)
     }
 
     /// The order to stop a VM. One that no event has marked as condemned is marked first.

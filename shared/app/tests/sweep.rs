@@ -5,11 +5,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use app::ports::Clock;
+use app::ports::{Clock, Commit, Custodian, PlaceVm, ReclaimUnits, ReleaseUnits};
 use app::sweep::{Rules, sweep};
-use domain::reservation::{Reserve, reserve};
+use domain::reservation::{Reclaim, Release, Reserve, reserve};
 use domain::{Node, Reservation, Status, Timestamp};
-use testkit::fixtures::{id, node, now, reserve_command};
+use testkit::fixtures::{
+    NODE, RESERVATION, id, manager, node, now, reserve_command, reserved, spot, stamp, stranger,
+    unit_set,
+};
 use testkit::{MemoryStore, RecordingOrders, SeededIds, TestClock, World};
 
 /// A clock that goes on by a millisecond whenever it is looked at.
@@ -100,4 +103,38 @@ async fn what_fails_for_good_does_not_keep_a_run_from_all_else() {
     clock.advance_ms(60_000);
     let third = sweep(&store, &orders, &clock, &ids, &rules).await.unwrap();
     assert_eq!(third.failed, 2, "they are tried again: {third:?}");
+}
+
+#[tokio::test]
+async fn a_stop_that_is_overdue_is_told_although_no_order_goes_out() {
+    let (reservation, pool) = reserved(&node(4), 0..2);
+    let store = holding([(reservation, pool)]);
+    let orders = RecordingOrders::default();
+    let (at, name) = (id(NODE), id(RESERVATION));
+    let units = unit_set(0..1);
+    let release = Release {
+        units: units.clone(),
+        expected: None,
+        stamp: stamp(manager(), 1),
+    };
+    store.release(&at, &name, &release).await.unwrap();
+    let custodian = Custodian::Reservation(id(RESERVATION));
+    let (vm, by) = (spot("spot-0", 0..1), stamp(stranger(), 2));
+    let placed = store.place(&vm, &custodian, &by).await;
+    assert_eq!(placed, Ok(Commit::Done));
+    let reclaim = Reclaim {
+        units,
+        expected: None,
+        stamp: stamp(manager(), 3),
+    };
+    store.reclaim(&at, &name, &reclaim).await.unwrap();
+    let (clock, ids, rules) = (TestClock::default(), SeededIds::new(1), Rules::default());
+    sweep(&store, &orders, &clock, &ids, &rules).await.unwrap();
+    assert_eq!(orders.vms(), [id("spot-0")]);
+    clock.advance_ms(rules.stuck_after_ms);
+    orders.fail_next(u32::MAX);
+    let swept = sweep(&store, &orders, &clock, &ids, &rules).await.unwrap();
+    assert_eq!((swept.failed, swept.stuck), (1, 1), "{swept:?}");
+    let vm = store.world().vms.into_values().next().unwrap();
+    assert_eq!(vm.stuck_at, Some(clock.now()));
 }
