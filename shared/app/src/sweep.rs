@@ -261,8 +261,9 @@ where
         swept
     }
 
-    /// Lets what has failed stand behind what is due now, where a run has no time or no room for all
-    /// that is due: else it would be all that any run ever looks at. What cannot be read stays first.
+    /// Lets what has failed stand behind what is due now, where a run has no time or no room for
+    /// all that is due: else it would be all that any run ever looks at. What cannot be read stays
+    /// first.
     async fn step_back(&self, subject: &Subject) {
         let now = self.clock.now();
         if !self.full && now < self.pressed {
