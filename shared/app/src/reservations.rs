@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::audit::Record;
 use domain::limits::PAGE_ITEMS_MAX;
 use domain::reservation::{Boundary, Reaffirm, Reservation, Reserve, Status, reserve};
-use domain::{NodeId, OrgId, ReservationId, Timestamp, UnitSet};
+use domain::{NodeId, OrgId, ReservationId, Timestamp, UnitSet, Version};
 
 use crate::context::Context;
 use crate::end::{ChangeRequest, RACES_MAX, moved};
@@ -123,7 +123,13 @@ pub async fn reaffirm(
             && expected.is_none_or(|expected| expected == image.version)
         {
             let passed = pass(store, clock, ids, node, id).await?;
-            expected = expected.and(passed.map(|(_, after)| after.version).or(expected));
+            let begun = passed.map(|(_, after)| after.version);
+            let own = |seen: &Version| begun == Some(seen.next());
+            expected = if expected.as_ref().is_some_and(own) {
+                begun
+            } else {
+                expected
+            };
             continue;
         }
         let pool = store
