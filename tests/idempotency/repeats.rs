@@ -1,11 +1,14 @@
 //! Repeats: one after the other, and a thousand at the same time.
 
+use app::auth::Permission;
+use app::ports::PutKey as _;
+use domain::Caller;
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
 use http_api::routes::Operation;
 use serde_json::json;
 use testkit::engine::Engine;
-use testkit::fixtures::{owner, stranger};
+use testkit::fixtures::{api_key, id, operator, owner, secret, stranger};
 use testkit::http::{Fleet, Platform, secret_of};
 use testkit::{MemoryStore, TestClock};
 
@@ -109,6 +112,28 @@ async fn whoever_may_not_do_it_learns_nothing_by_a_key() {
         let (with, without) = (with.await, platform.call(event).await);
         assert_eq!(with.without_id(), without.without_id(), "{operation:?}");
         assert_eq!(with.status, 404);
+    }
+}
+
+#[tokio::test]
+async fn what_an_operator_was_told_is_not_told_to_another_key_of_the_same_org() {
+    let (platform, fleet) = stage().await;
+    let lesser = Caller {
+        key: id("key-lesser"),
+        operator: false,
+        ..operator()
+    };
+    let held = api_key(&lesser, &Permission::ALL);
+    let digest = secret(200).digest();
+    platform.store.put_key(&digest, &held).await.unwrap();
+    for operation in repeatable() {
+        let key = format!("{operation:?}");
+        let first = platform.call(keyed(&fleet, operation, &key)).await;
+        let theirs = fleet.call(operation).by(&secret(200));
+        let theirs = theirs.header("Idempotency-Key", &key);
+        let answer = platform.call(theirs).await;
+        let refused = [403, 422].contains(&answer.status);
+        assert!(first.status != 200 || refused, "{operation:?}: {answer:?}");
     }
 }
 

@@ -80,19 +80,22 @@ pub async fn react(
     let Some(sentences) = sentences(change) else {
         return Ok(reaction);
     };
-    let sent = execute(store, orders, &sentences).await?;
+    let sent = execute(store, orders, &sentences).await;
     let elapsed_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+    // Also where no order went out: a record that is given up for that would be lost for good,
+    // while the sweep sends orders again.
+    if let Change::Reservation { old, new } = change {
+        let recorded = record(store, now, events(old.as_deref(), new)).await?;
+        reaction.records = recorded.records;
+        reaction.gap = recorded.gap;
+    }
+    let sent = sent?;
     for condemned_at in sent.condemned_at {
         let sent_at = now.plus_ms(elapsed_ms);
         metrics::RECLAIM_TO_COMMAND.observe_ms(sent_at.ms_since(condemned_at));
     }
     reaction.vms = sent.vms;
     reaction.orders = reaction.vms.len();
-    if let Change::Reservation { old, new } = change {
-        let recorded = record(store, now, events(old.as_deref(), new)).await?;
-        reaction.records = recorded.records;
-        reaction.gap = recorded.gap;
-    }
     Ok(reaction)
 }
 
@@ -188,9 +191,18 @@ async fn execute(
 ) -> Result<Sent, ReactError> {
     let mut sent = Sent::default();
     let mut due = Vec::new();
+    let mut failed = None;
     for (id, sentence) in &sentences.each {
         let reason = status_reason(sentence.reservation.as_ref());
-        match store.condemn(id, sentence, &reason).await? {
+        let marked = match store.condemn(id, sentence, &reason).await {
+            Ok(marked) => marked,
+            Err(error) => {
+                // One that cannot be marked must not keep the others running.
+                failed.get_or_insert(error);
+                continue;
+            }
+        };
+        match marked {
             None => tracing::warn!(vm_id = %id, "a slot names a VM that does not exist"),
             Some(vm) if vm.status == VmStatus::Terminated => {}
             Some(vm) => {
@@ -211,5 +223,8 @@ async fn execute(
         orders.send_orders(&due).await?;
         metrics::ORDERS_SENT.add(u64::try_from(due.len()).unwrap_or(u64::MAX), []);
     }
-    Ok(sent)
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(sent),
+    }
 }

@@ -114,7 +114,7 @@ pub(crate) fn awaits_start(refusal: Option<&Refusal>, image: &Reservation, now: 
 }
 
 /// Writes that the term has begun. The version that the caller expects was the one before: the call
-/// itself comes next.
+/// itself comes next. Where another change came in between, the caller has not seen that.
 pub(crate) async fn begin(
     store: &impl TermStore,
     clock: &impl Clock,
@@ -122,7 +122,9 @@ pub(crate) async fn begin(
     request: &mut UnitsRequest,
 ) -> Result<(), Error> {
     let passed = pass(store, clock, ids, &request.node, &request.id).await?;
-    if let (Some(expected), Some((_, after))) = (&mut request.expected, passed) {
+    if let (Some(expected), Some((_, after))) = (&mut request.expected, passed)
+        && expected.next() == after.version
+    {
         *expected = after.version;
     }
     Ok(())

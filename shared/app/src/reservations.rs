@@ -121,7 +121,9 @@ pub async fn reaffirm(
             && expected.is_none_or(|expected| expected == image.version)
         {
             let passed = pass(store, clock, ids, node, id).await?;
-            if let (Some(expected), Some((_, after))) = (&mut expected, passed) {
+            if let (Some(expected), Some((_, after))) = (&mut expected, passed)
+                && expected.next() == after.version
+            {
                 *expected = after.version;
             }
             continue;

@@ -67,7 +67,7 @@ pub struct Swept {
     pub stuck: usize,
     /// Audit trails whose end was told as lost.
     pub gaps: usize,
-    /// Items that could not be finished. They are still due.
+    /// Items that could not be finished. They are still due, or soon again.
     pub failed: usize,
     /// Items found due that were not taken on; one more than the bound is looked for, no further.
     pub left: usize,
@@ -166,26 +166,41 @@ pub async fn sweep(
     };
     let found = due.len();
     due.truncate(rules.items_max);
-    let mut nodes: BTreeMap<NodeId, Vec<Due>> = BTreeMap::new();
-    for due in due {
-        let node = due.subject.node().clone();
-        nodes.entry(node).or_default().push(due);
-    }
+    let nodes = by_node(due);
     let run = Run {
         store,
         orders,
         clock,
         ids,
         rules,
+        full: swept.behind,
+        pressed: began.plus_ms(rules.run_ms_max / 2),
         until: began.plus_ms(rules.run_ms_max),
     };
-    let each = nodes.into_values().map(|due| run.node(due));
+    let each = nodes.into_iter().map(|due| run.node(due));
     let mut each = futures_util::stream::iter(each).buffer_unordered(NODES_AT_ONCE);
     while let Some(of_node) = each.next().await {
         swept.add(&of_node);
     }
     swept.left = found.saturating_sub(swept.items);
     Ok(swept)
+}
+
+/// What is due on each node, in order. The node that waits longest comes first, so that a run which
+/// is cut short leaves what can wait best, and not always the same.
+fn by_node(due: Vec<Due>) -> Vec<Vec<Due>> {
+    let mut places: BTreeMap<NodeId, usize> = BTreeMap::new();
+    let mut nodes: Vec<Vec<Due>> = Vec::new();
+    for due in due {
+        let place = *places
+            .entry(due.subject.node().clone())
+            .or_insert(nodes.len());
+        match nodes.get_mut(place) {
+            Some(node) => node.push(due),
+            None => nodes.push(vec![due]),
+        }
+    }
+    nodes
 }
 
 /// What all of a run has at hand.
@@ -195,6 +210,11 @@ struct Run<'a, S, Q, C, I> {
     clock: &'a C,
     ids: &'a I,
     rules: &'a Rules,
+    /// Whether more is due than it looks at.
+    full: bool,
+    /// From when on its time may be too short.
+    pressed: Timestamp,
+    /// From when on it takes on no further item.
     until: Timestamp,
 }
 
@@ -235,9 +255,46 @@ where
                 };
                 let cause = cause.for_log();
                 tracing::error!(%node_id, reservation_id, cause, "due item not finished");
+                self.step_back(&subject).await;
             }
         }
         swept
+    }
+
+    /// Lets what has failed stand behind what is due now, where a run has no time or no room for
+    /// all that is due: else it would be all that any run ever looks at. What cannot be read stays
+    /// first.
+    async fn step_back(&self, subject: &Subject) {
+        let now = self.clock.now();
+        if !self.full && now < self.pressed {
+            return;
+        }
+        let again = Some(now.plus_ms(DRAIN_CHECK_AFTER_MS));
+        let seen = match self.seen(subject).await {
+            Ok(Some((version, due_at))) if is_due(due_at, now) => version,
+            _ => return,
+        };
+        // Where that fails as well, it is due still.
+        if let Err(cause) = self.store.look_again(subject, seen, again).await {
+            tracing::debug!(%cause, "a due item that failed was not put back");
+        }
+    }
+
+    /// The version that an item is at, and when it is due.
+    async fn seen(
+        &self,
+        subject: &Subject,
+    ) -> Result<Option<(Version, Option<Timestamp>)>, StoreError> {
+        Ok(match subject {
+            Subject::Node(node) => {
+                let found = self.store.load_node(node).await?;
+                found.map(|node| (node.version, node.due_at))
+            }
+            Subject::Reservation(node, id) => {
+                let found = self.store.load_reservation(node, id).await?;
+                found.map(|reservation| (reservation.version, reservation.due_at))
+            }
+        })
     }
 
     async fn reservation(
@@ -359,6 +416,7 @@ where
         let now = self.clock.now();
         let mut orders = Vec::new();
         let mut overdue = Vec::new();
+        let mut failed: Option<Trouble> = None;
         let mut next = now.plus_ms(DRAIN_CHECK_AFTER_MS);
         for (id, sentence) in &condemned {
             let Some(vm) = vms.get(id) else {
@@ -375,7 +433,11 @@ where
                 Some(age_ms) if age_ms < DRAIN_CHECK_AFTER_MS => {
                     next = next.min(now.plus_ms(DRAIN_CHECK_AFTER_MS - age_ms));
                 }
-                _ => orders.extend(self.order(custody, vm, sentence).await?),
+                // One that cannot be marked must not keep the others running.
+                _ => match self.order(custody, vm, sentence).await {
+                    Ok(order) => orders.extend(order),
+                    Err(trouble) => failed = failed.or(Some(trouble)),
+                },
             }
             if age_ms.is_some_and(|age_ms| age_ms >= self.rules.stuck_after_ms) {
                 swept.stuck += 1;
@@ -393,7 +455,7 @@ where
             swept.orders += orders.len();
             metrics::ORDERS_SENT.add(u64::try_from(orders.len()).unwrap_or(u64::MAX), []);
         }
-        Ok(Some(next))
+        failed.map_or(Ok(Some(next)), Err)
     }
 
     /// The order to stop a VM. One that no event has marked as condemned is marked first.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use app::StoreError;
 use app::ports::{Custodian, PlaceVm, ReclaimUnits, ReleaseUnits, TerminationOrder};
 use app::react::{Change, ReactError, react};
 use app::trail::PREDECESSOR_WAIT_MS;
@@ -13,6 +14,7 @@ use testkit::fixtures::{
     NODE, RESERVATION, STRANGER_ORG, id, manager, node, now, reserved, stamp, stranger, unit_set,
     vm,
 };
+use testkit::memory::Fault;
 use testkit::{MemoryStore, RecordingOrders, World};
 
 /// A life with a sale and a reclaim, as the stream tells it, and the store after it.
@@ -245,4 +247,40 @@ async fn changes_of_other_items_have_no_consequence() {
         .unwrap();
     assert_eq!(done, app::react::Reaction::default());
     assert_eq!(store.world(), before);
+}
+
+#[tokio::test]
+async fn the_trail_does_not_wait_for_orders_that_nobody_takes() {
+    let (store, changes) = story().await;
+    let orders = RecordingOrders::default();
+    let (last, before) = changes.split_last().unwrap();
+    all(&store, &orders, before).await;
+    // What drives the function gives a record up that fails too often: all that it tells is lost.
+    orders.fail_next(u32::MAX);
+    let failed = react(&store, &orders, now(), last).await;
+    assert!(matches!(failed, Err(ReactError::Send(_))), "{failed:?}");
+    let verified = verify(&trail(&store), version(&store)).unwrap();
+    assert!(verified.gaps.is_empty(), "{verified:?}");
+}
+
+#[tokio::test]
+async fn a_vm_that_cannot_be_marked_does_not_keep_the_others_running() {
+    let (store, mut changes) = story().await;
+    let orders = RecordingOrders::default();
+    let Some(Change::Reservation { old, .. }) = changes.pop() else {
+        unreachable!("the reclaim is the last change");
+    };
+    let reclaim = Reclaim {
+        units: unit_set(1..2),
+        expected: None,
+        stamp: stamp(manager(), 21),
+    };
+    let (at, name) = (id(NODE), id(RESERVATION));
+    store.reclaim(&at, &name, &reclaim).await.unwrap();
+    let new = store.world().reservations.into_values().next().unwrap();
+    let both = change(old.as_deref(), &new);
+    store.inject(&[Fault::Before(StoreError::Corrupt("spot-0".to_owned()))]);
+    let failed = react(&store, &orders, now(), &both).await;
+    assert!(failed.is_err(), "{failed:?}");
+    assert_eq!(orders.vms(), [id("spot-1")]);
 }

@@ -351,10 +351,11 @@ async fn admit<S: LoadKey, C: Clock, I>(
     let (query, if_match) = look_at(request, route)?;
     let body: &[u8] = request.body();
     let key = idempotency_key(route, request.headers())?;
+    let operator = principal.caller.operator;
     let repeatable = key.map(|key| Repeatable {
         org: principal.caller.org.clone(),
         key,
-        fingerprint: fingerprint(route, &path, &query, if_match, body),
+        fingerprint: fingerprint(operator, route, &path, &query, if_match, body),
     });
     let context = Context {
         principal,

@@ -348,8 +348,10 @@ pub(crate) fn idempotency_key(
 }
 
 /// A digest of all that a call asks, so that another call under the same key is seen to be another.
+/// So is an operator's in the hands of a lesser key of the same org: its answer is not for it.
 #[must_use]
 pub(crate) fn fingerprint(
+    operator: bool,
     route: &Route,
     path: &[(&'static str, String)],
     query: &BTreeMap<String, String>,
@@ -361,6 +363,7 @@ pub(crate) fn fingerprint(
         digest.update(bytes.len().to_be_bytes());
         digest.update(bytes);
     };
+    part(&[u8::from(operator)]);
     part(route.method.as_bytes());
     part(route.path.as_bytes());
     for (_, value) in path {

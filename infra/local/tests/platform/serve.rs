@@ -28,6 +28,27 @@ async fn what_was_done_survives_a_restart() {
 }
 
 #[tokio::test]
+async fn it_starts_again_after_its_node_has_reported_another_topology() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = ["--data", "d"];
+    let platform = Platform::start(folder.path(), &data).await;
+    let reservation = platform.reservation().await;
+    let report = json!({ "topologyGen": 2, "units": [{ "id": "u0" }, { "id": "u9" }] });
+    let path = format!("{NODE}/topology");
+    let agent = platform.client("agent");
+    let put = agent.send(http::Method::PUT, &path, Some(&report), None);
+    let put = put.await.unwrap();
+    assert_eq!(put.status, 200, "{}", put.body);
+    assert_eq!(platform.interrupt().await, Some(0));
+
+    let platform = Platform::start(folder.path(), &data).await;
+    assert_eq!(platform.reservation().await, reservation);
+    let node = platform.client("owner").get(NODE).await.unwrap();
+    assert_eq!(node.body["topologyGen"], 2, "{}", node.body);
+    assert_eq!(platform.interrupt().await, Some(0));
+}
+
+#[tokio::test]
 async fn in_memory_nothing_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let platform = Platform::start(folder.path(), &["--memory"]).await;

@@ -60,7 +60,8 @@ pub fn reserve(node: &Node, command: &Reserve) -> Result<(Reservation, Node), Re
 }
 
 /// The units that other reservations have within the term, each with one of them. Where the term
-/// has begun, also those that are in the hands of one whose own term is over.
+/// has begun, also those that are in anybody's hands, whose own term is over or, by this clock,
+/// has not begun: another writer's may have been ahead.
 fn holders(
     node: &Node,
     asked: &BTreeSet<UnitId>,
@@ -70,7 +71,7 @@ fn holders(
 ) -> BTreeMap<UnitId, ReservationId> {
     let in_the_way = |booking: &Booking| {
         let over = booking.term.is_over(now);
-        (!over && booking.term.overlaps(term)) || (over && begun && booking.holds)
+        (!over && booking.term.overlaps(term)) || (begun && booking.holds)
     };
     let found = node.bookings.iter().filter(|(_, b)| in_the_way(b));
     let pairs = found.flat_map(|(id, booking)| {
