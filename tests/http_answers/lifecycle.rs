@@ -62,6 +62,15 @@ async fn a_report_is_answered_with_the_node() {
         "updatedAt": LATER,
     });
     assert_eq!((answer.status, answer.json()), (200, expected));
+    for topology_gen in [1_000_008, u64::MAX] {
+        let ahead = report(&platform, topology_gen, json!([{ "id": "u00" }])).await;
+        let told = (ahead.status, ahead.code());
+        assert_eq!(told, (409, "limit_reached".to_owned()), "{topology_gen}");
+        assert!(
+            ahead.field("error").contains("at most 1000007"),
+            "{ahead:?}"
+        );
+    }
     for topology_gen in [7, 6, 1] {
         let stale = report(&platform, topology_gen, json!([{ "id": "u00" }])).await;
         let told = (stale.status, stale.code());

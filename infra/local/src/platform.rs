@@ -112,9 +112,10 @@ impl Platform {
 
         let functions = functions(store, &data)?;
         tasks.spawn(gateway::serve(listener, functions, stopped.clone()));
+        let strokes = ticker::run(sweep, pump.caught_up(), stopped.clone());
+        tasks.spawn(running(strokes));
         tasks.spawn(running(pump.run(stopped.clone())));
         tasks.spawn(running(queue.run(terminate, stopped.clone())));
-        tasks.spawn(running(ticker::run(sweep, stopped.clone())));
         tasks.spawn(running(engine.tidy().run(stopped.clone())));
         tasks.spawn(running(agent.run(stopped)));
         Ok(Self {

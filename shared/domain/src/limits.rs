@@ -24,6 +24,10 @@ pub const BOOKINGS_PER_NODE_MAX: usize = 96;
 /// limits to 400 KB, even where every id has its full length.
 pub const BOOKED_UNITS_PER_NODE_MAX: usize = 1_024;
 
+/// How far a reported `topologyGen` may lie ahead of the one known: one report that is far off must
+/// not shut out all that come after it.
+pub const TOPOLOGY_GEN_JUMP_MAX: u64 = 1_000_000;
+
 /// Most orgs in `allowedOrgIds` or `managingOrgIds`. Making a reservation writes a link for each of
 /// them in the same transaction, which the store bounds at 100 items.
 pub const ORGS_PER_LIST_MAX: usize = 32;

@@ -44,6 +44,8 @@ pub struct Pump {
     work: VecDeque<Work>,
     /// How long to wait after so many failures.
     pause: fn(u32) -> Duration,
+    /// Whether it has once come to the end of the stream.
+    caught_up: watch::Sender<bool>,
 }
 
 /// Records that go to the function together.
@@ -95,7 +97,14 @@ impl Pump {
             data,
             work: VecDeque::new(),
             pause,
+            caught_up: watch::Sender::new(false),
         })
+    }
+
+    /// Says true once it has come to the end of the stream for the first time: what a stopped
+    /// platform left behind has been reacted to.
+    pub fn caught_up(&self) -> watch::Receiver<bool> {
+        self.caught_up.subscribe()
     }
 
     /// Pumps until `stop` says true; the batch under way is finished first.
@@ -105,6 +114,7 @@ impl Pump {
             if self.work.is_empty() {
                 let wait = match self.source.read().await {
                     Ok(records) if records.is_empty() => {
+                        self.caught_up.send_replace(true);
                         let longer = idle.saturating_mul(2).min(IDLE_MAX);
                         std::mem::replace(&mut idle, longer)
                     }

@@ -54,6 +54,7 @@ async fn pump(
             failures: 0,
         }]),
         pause: |_| Duration::ZERO,
+        caught_up: tokio::sync::watch::Sender::new(false),
     };
     (pump, data, seen)
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{ReservationId, UnitId};
+use crate::limits::TOPOLOGY_GEN_JUMP_MAX;
 use crate::node::Node;
 use crate::refusal::Refusal;
 use crate::reservation::Reservation;
@@ -57,10 +58,18 @@ impl Node {
     /// `affected` are the reservations of [`Node::affected`].
     ///
     /// # Errors
-    /// [`Refusal::StaleTopology`] unless it is newer than the one before.
+    /// [`Refusal::StaleTopology`] unless it is newer than the one before;
+    /// [`Refusal::LimitReached`] if it is further ahead than a count of reports can be.
     pub fn report(&self, report: &Report, affected: &[Reservation]) -> Result<Reported, Refusal> {
         if report.topology_gen <= self.topology_gen {
             return Err(Refusal::StaleTopology(self.topology_gen));
+        }
+        let latest = self.topology_gen.saturating_add(TOPOLOGY_GEN_JUMP_MAX);
+        if report.topology_gen > latest {
+            return Err(Refusal::LimitReached(format!(
+                "topologyGen counts reports; after {} it is at most {latest}",
+                self.topology_gen
+            )));
         }
         let changed = self.differences(report);
         let mut node = self.changed(&report.stamp);
