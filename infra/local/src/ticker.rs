@@ -11,8 +11,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 const EVERY: Duration = Duration::from_secs(1);
 
 /// How long the first stroke waits for what came before the start. In the cloud nothing stops the
-/// reactions while the schedule goes on; here both stop together, and an audit record that was on its
-/// way for longer than a day must not be taken for lost.
+/// reactions while the schedule goes on; here both stop together, and an audit record that was on
+/// its way for longer than a day must not be taken for lost.
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(60);
 
 /// Calls `function` with a scheduled event at every stroke until it is told to stop. A call that
