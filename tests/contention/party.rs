@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
+use app::capacity::UnitsRequest;
 use app::context::Context;
 use app::nodes::terminations;
 use app::ports::Ids;
-use app::release::UnitsRequest;
 use app::vms::{Place, VmRequest, Wanted, create};
 use app::{Error, auth, nodes, reclaim, release, settle};
 use domain::invariants::check_all;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use app::Error;
+use app::capacity::UnitsRequest;
 use app::end::ChangeRequest;
 use app::ports::LoadReservations as _;
-use app::release::UnitsRequest;
 use app::reservations::ReserveRequest;
 use app::{end, reclaim, release, reservations};
 use domain::{Tier, Version};

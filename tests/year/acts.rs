@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use app::capacity::UnitsRequest;
 use app::end::ChangeRequest;
 use app::ports::{Clock, TerminationOrder};
-use app::release::UnitsRequest;
 use app::reservations::{self, ReserveRequest};
 use app::terminate::{Outcome, TerminateError, terminate};
 use app::vms::{self, Place, VmRequest, Wanted};

@@ -3,12 +3,12 @@
 use domain::reservation::{self, End, Ended, Reservation};
 use domain::{NodeId, ReservationId, Version};
 
+use crate::capacity::explain;
 use crate::context::Context;
 use crate::error::Error;
 use crate::idempotency::Keep;
 use crate::ports::{Clock, Commit, CustodyMove, MoveCustody, Once};
 use crate::race::{RACES_MAX, lost, node_of};
-use crate::release::explain;
 use crate::terms::{TermStore, torn};
 
 /// What an operator asks of a reservation as a whole.
@@ -58,18 +58,12 @@ pub async fn end(
         if torn(&image, &pool) {
             continue;
         }
-        let (reservation, pool_after) = match reservation::end(&image, &pool, &command) {
+        let after = match reservation::end(&image, &pool, &command) {
             Ok(Ended::Already) => return Ok(image),
             Ok(Ended::Now(after)) => *after,
             Err(refusal) => return Err(explain(Some(refusal), image)),
         };
-        let change = CustodyMove {
-            node_seen: pool.version,
-            node: pool_after,
-            reservation_seen: Some(image.version),
-            reservation,
-            write: command.stamp.write,
-        };
+        let change = CustodyMove::of((&image, &pool), after, command.stamp.write);
         if moved(store, &change, keep).await? {
             return Ok(change.reservation);
         }

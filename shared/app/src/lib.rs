@@ -2,6 +2,7 @@
 
 pub mod auth;
 pub mod availability;
+pub mod capacity;
 pub mod context;
 pub mod end;
 pub mod error;

@@ -223,6 +223,24 @@ pub struct CustodyMove {
     pub write: WriteId,
 }
 
+impl CustodyMove {
+    /// The move that makes `after` out of a reservation and its node as they were read.
+    #[must_use]
+    pub fn of(
+        (reservation, node): (&Reservation, &Node),
+        after: (Reservation, Node),
+        write: WriteId,
+    ) -> Self {
+        Self {
+            node_seen: node.version,
+            node: after.1,
+            reservation_seen: Some(reservation.version),
+            reservation: after.0,
+            write,
+        }
+    }
+}
+
 /// Moves slots between a node and a reservation: one transaction.
 pub trait MoveCustody: Send + Sync {
     /// Writes both items if both still have the versions that were read.

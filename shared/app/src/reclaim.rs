@@ -1,15 +1,14 @@
 //! Reclaim: takes released units back. One conditional write; the spot VMs on them are condemned by
 //! that write alone.
 
-use domain::Version;
 use domain::reservation::{self, Reclaim, Reservation, Victims, victims};
+use domain::{Stamp, UnitSet, Version};
 
+use crate::capacity::{Call, UnitsRequest};
 use crate::context::Context;
 use crate::error::{Error, Internal};
 use crate::idempotency::Keep;
-use crate::ports::{Clock, Ids, Once, ReclaimUnits, Replacement, Write};
-use crate::race::{RACES_MAX, lost};
-use crate::release::{UnitsRequest, awaits_start, begin, explain};
+use crate::ports::{Clock, Ids, Once, ReclaimUnits, Write};
 use crate::terms::TermStore;
 
 /// A reclaim that was done, or that would be.
@@ -32,22 +31,21 @@ pub async fn reclaim(
     clock: &impl Clock,
     ids: &impl Ids,
     context: &Context,
-    mut request: UnitsRequest,
+    request: UnitsRequest,
 ) -> Result<Reclaimed, Error> {
-    let mut begun = false;
+    let mut call = Call::new((store, clock, ids), context, request);
     loop {
-        let command = command(clock, context, &request)?;
-        let image = match store.reclaim(&request.node, &request.id, &command).await? {
-            Write::Done(landed) => return concerned(landed.image, &command, landed.version),
+        let command = command(&call.request, call.stamp()?);
+        let UnitsRequest { node, id, .. } = &call.request;
+        let image = match store.reclaim(node, id, &command).await? {
+            Write::Done(landed) => {
+                return concerned(landed.image, &command.units, landed.version);
+            }
             Write::Absent => return Err(Error::not_found()),
             Write::Refused(image) => image,
         };
         let refusal = reservation::reclaim(&image, &command).err();
-        if begun || !awaits_start(refusal.as_ref(), &image, command.stamp.now) {
-            return Err(explain(refusal, image));
-        }
-        begin(store, clock, ids, &mut request).await?;
-        begun = true;
+        call.refused(refusal, image, command.stamp.now).await?;
     }
 }
 
@@ -62,36 +60,19 @@ pub async fn reclaim_once(
     clock: &impl Clock,
     ids: &impl Ids,
     context: &Context,
-    mut request: UnitsRequest,
+    request: UnitsRequest,
     keep: &Keep<'_, Reclaimed>,
 ) -> Result<Reclaimed, Error> {
-    let mut begun = false;
-    for _ in 0..RACES_MAX {
-        let image = store.load_reservation(&request.node, &request.id).await?;
-        let image = image.ok_or_else(Error::not_found)?;
-        let command = command(clock, context, &request)?;
-        let after = match reservation::reclaim(&image, &command) {
-            Ok(after) => after,
-            Err(refusal) if !begun && awaits_start(Some(&refusal), &image, command.stamp.now) => {
-                begin(store, clock, ids, &mut request).await?;
-                begun = true;
-                continue;
-            }
-            Err(refusal) => return Err(explain(Some(refusal), image)),
-        };
+    let decide = |request: &UnitsRequest, stamp: Stamp, image: &Reservation| {
+        reservation::reclaim(image, &command(request, stamp))
+    };
+    let units = request.units.clone();
+    let outcome = |after: Reservation| {
         let version = after.version;
-        let done = concerned(after, &command, version)?;
-        let kept = keep.kept(&done, command.stamp.now)?;
-        let change = Replacement {
-            seen: image.version,
-            reservation: done.reservation.clone(),
-            write: command.stamp.write,
-        };
-        if store.replace_once(&change, &kept).await?.done()? {
-            return Ok(done);
-        }
-    }
-    Err(lost(format_args!("a reclaim of {}", request.id)))
+        concerned(after, &units, version)
+    };
+    let call = Call::new((store, clock, ids), context, request);
+    call.once(keep, decide, outcome).await
 }
 
 /// Says what a reclaim would do now, and does none of it: one read. Only a term that has begun, and
@@ -104,40 +85,35 @@ pub async fn dry_run(
     clock: &impl Clock,
     ids: &impl Ids,
     context: &Context,
-    mut request: UnitsRequest,
+    request: UnitsRequest,
 ) -> Result<Reclaimed, Error> {
-    let mut begun = false;
+    let mut call = Call::new((store, clock, ids), context, request);
     loop {
-        let image = store.load_reservation(&request.node, &request.id).await?;
-        let image = image.ok_or_else(Error::not_found)?;
-        let command = command(clock, context, &request)?;
-        let refusal = reservation::reclaim(&image, &command).err();
-        if refusal.is_none() {
-            let version = image.version;
-            return concerned(image, &command, version);
+        let image = call.image().await?;
+        let command = command(&call.request, call.stamp()?);
+        match reservation::reclaim(&image, &command) {
+            Ok(_) => {
+                let version = image.version;
+                return concerned(image, &command.units, version);
+            }
+            Err(refusal) => {
+                call.refused(Some(refusal), image, command.stamp.now)
+                    .await?
+            }
         }
-        if begun || !awaits_start(refusal.as_ref(), &image, command.stamp.now) {
-            return Err(explain(refusal, image));
-        }
-        begin(store, clock, ids, &mut request).await?;
-        begun = true;
     }
 }
 
-fn command(
-    clock: &impl Clock,
-    context: &Context,
-    request: &UnitsRequest,
-) -> Result<Reclaim, Error> {
-    Ok(Reclaim {
+fn command(request: &UnitsRequest, stamp: Stamp) -> Reclaim {
+    Reclaim {
         units: request.units.clone(),
         expected: request.expected,
-        stamp: context.stamp(clock.now(), request.reason.clone())?,
-    })
+        stamp,
+    }
 }
 
-fn concerned(image: Reservation, command: &Reclaim, at: Version) -> Result<Reclaimed, Error> {
-    match victims(&image, command.units.as_set(), at) {
+fn concerned(image: Reservation, units: &UnitSet, at: Version) -> Result<Reclaimed, Error> {
+    match victims(&image, units.as_set(), at) {
         Some(victims) => Ok(Reclaimed {
             reservation: image,
             victims,

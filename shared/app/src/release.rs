@@ -1,29 +1,14 @@
 //! Release: puts units on the spot market. One conditional write.
 
-use domain::reservation::{self, Boundary, Release, Reservation};
-use domain::{NodeId, Refusal, ReservationId, Status, Timestamp, UnitSet, Version};
+use domain::Stamp;
+use domain::reservation::{self, Release, Reservation};
 
+use crate::capacity::{Call, UnitsRequest};
 use crate::context::Context;
-use crate::error::{Error, Internal};
+use crate::error::Error;
 use crate::idempotency::Keep;
-use crate::ports::{Clock, Ids, Once, ReleaseUnits, Replacement, Write};
-use crate::race::{RACES_MAX, lost};
-use crate::terms::{TermStore, pass};
-
-/// What a caller asks of a release or a reclaim.
-#[derive(Debug, Clone)]
-pub struct UnitsRequest {
-    /// The node.
-    pub node: NodeId,
-    /// The reservation.
-    pub id: ReservationId,
-    /// The units.
-    pub units: UnitSet,
-    /// The version of `If-Match`.
-    pub expected: Option<Version>,
-    /// Why.
-    pub reason: Option<String>,
-}
+use crate::ports::{Clock, Ids, Once, ReleaseUnits, Write};
+use crate::terms::TermStore;
 
 /// Releases units and returns the reservation as it is then.
 ///
@@ -34,22 +19,19 @@ pub async fn release(
     clock: &impl Clock,
     ids: &impl Ids,
     context: &Context,
-    mut request: UnitsRequest,
+    request: UnitsRequest,
 ) -> Result<Reservation, Error> {
-    let mut begun = false;
+    let mut call = Call::new((store, clock, ids), context, request);
     loop {
-        let command = command(clock, context, &request)?;
-        let image = match store.release(&request.node, &request.id, &command).await? {
+        let command = command(&call.request, call.stamp()?);
+        let UnitsRequest { node, id, .. } = &call.request;
+        let image = match store.release(node, id, &command).await? {
             Write::Done(landed) => return Ok(landed.image),
             Write::Absent => return Err(Error::not_found()),
             Write::Refused(image) => image,
         };
         let refusal = reservation::release(&image, &command).err();
-        if begun || !awaits_start(refusal.as_ref(), &image, command.stamp.now) {
-            return Err(explain(refusal, image));
-        }
-        begin(store, clock, ids, &mut request).await?;
-        begun = true;
+        call.refused(refusal, image, command.stamp.now).await?;
     }
 }
 
@@ -64,83 +46,20 @@ pub async fn release_once(
     clock: &impl Clock,
     ids: &impl Ids,
     context: &Context,
-    mut request: UnitsRequest,
+    request: UnitsRequest,
     keep: &Keep<'_, Reservation>,
 ) -> Result<Reservation, Error> {
-    let mut begun = false;
-    for _ in 0..RACES_MAX {
-        let image = store.load_reservation(&request.node, &request.id).await?;
-        let image = image.ok_or_else(Error::not_found)?;
-        let command = command(clock, context, &request)?;
-        let after = match reservation::release(&image, &command) {
-            Ok(after) => after,
-            Err(refusal) if !begun && awaits_start(Some(&refusal), &image, command.stamp.now) => {
-                begin(store, clock, ids, &mut request).await?;
-                begun = true;
-                continue;
-            }
-            Err(refusal) => return Err(explain(Some(refusal), image)),
-        };
-        let kept = keep.kept(&after, command.stamp.now)?;
-        let change = Replacement {
-            seen: image.version,
-            reservation: after,
-            write: command.stamp.write,
-        };
-        if store.replace_once(&change, &kept).await?.done()? {
-            return Ok(change.reservation);
-        }
-    }
-    Err(lost(format_args!("a release of {}", request.id)))
+    let decide = |request: &UnitsRequest, stamp: Stamp, image: &Reservation| {
+        reservation::release(image, &command(request, stamp))
+    };
+    let call = Call::new((store, clock, ids), context, request);
+    call.once(keep, decide, Ok).await
 }
 
-fn command(
-    clock: &impl Clock,
-    context: &Context,
-    request: &UnitsRequest,
-) -> Result<Release, Error> {
-    Ok(Release {
+fn command(request: &UnitsRequest, stamp: Stamp) -> Release {
+    Release {
         units: request.units.clone(),
         expected: request.expected,
-        stamp: context.stamp(clock.now(), request.reason.clone())?,
-    })
-}
-
-/// Whether a call was refused for no more than that the reservation's term, which has begun, is not
-/// written as begun.
-pub(crate) fn awaits_start(refusal: Option<&Refusal>, image: &Reservation, now: Timestamp) -> bool {
-    let pending = Refusal::ReservationNotActive(Status::Pending);
-    refusal == Some(&pending) && image.boundary(now) == Some(Boundary::Start)
-}
-
-/// Writes that the term has begun. The version that the caller expects was the one before: the call
-/// itself comes next. Where another change came in between, the caller has not seen that.
-pub(crate) async fn begin(
-    store: &impl TermStore,
-    clock: &impl Clock,
-    ids: &impl Ids,
-    request: &mut UnitsRequest,
-) -> Result<(), Error> {
-    let passed = pass(store, clock, ids, &request.node, &request.id).await?;
-    if let (Some(expected), Some((_, after))) = (&mut request.expected, passed)
-        && expected.next() == after.version
-    {
-        *expected = after.version;
-    }
-    Ok(())
-}
-
-/// Turns the image of a refused write into the refusal it stands for.
-pub(crate) fn explain(refusal: Option<Refusal>, image: Reservation) -> Error {
-    match refusal {
-        Some(refusal @ Refusal::VersionMismatch { .. }) => Error::Refused {
-            refusal,
-            current: Some(Box::new(image)),
-        },
-        Some(refusal) => refusal.into(),
-        None => Error::Bug(Internal(format!(
-            "the store refused a write on reservation {} that the rule allows",
-            image.id
-        ))),
+        stamp,
     }
 }

@@ -7,6 +7,7 @@ use domain::limits::PAGE_ITEMS_MAX;
 use domain::reservation::{Boundary, Reaffirm, Reservation, Reserve, Status, reserve};
 use domain::{NodeId, OrgId, ReservationId, Timestamp, UnitSet};
 
+use crate::capacity::{begin, explain};
 use crate::context::Context;
 use crate::end::{ChangeRequest, moved};
 use crate::error::{Error, Internal};
@@ -15,8 +16,7 @@ use crate::ports::{
     Clock, CustodyMove, Ids, ListReservations, LoadReservations, Once, Page, ReadAudit, StoreResult,
 };
 use crate::race::{RACES_MAX, lost, node_of};
-use crate::release::explain;
-use crate::terms::{TermStore, pass, pass_all, torn};
+use crate::terms::{TermStore, pass_all, torn};
 
 /// What a caller asks of a new reservation.
 #[derive(Debug, Clone)]
@@ -120,12 +120,7 @@ pub async fn reaffirm(
         if image.boundary(stamp.now) == Some(Boundary::Start)
             && expected.is_none_or(|expected| expected == image.version)
         {
-            let passed = pass(store, clock, ids, node, id).await?;
-            if let (Some(expected), Some((_, after))) = (&mut expected, passed)
-                && expected.next() == after.version
-            {
-                *expected = after.version;
-            }
+            begin(store, clock, ids, (node, id), &mut expected).await?;
             continue;
         }
         let pool = node_of(store, node, id).await?;
@@ -133,18 +128,11 @@ pub async fn reaffirm(
             continue;
         }
         let command = Reaffirm { expected, stamp };
-        let (reservation, pool_after) = match domain::reservation::reaffirm(&image, &pool, &command)
-        {
+        let after = match domain::reservation::reaffirm(&image, &pool, &command) {
             Ok(after) => after,
             Err(refusal) => return Err(explain(Some(refusal), image)),
         };
-        let change = CustodyMove {
-            node_seen: pool.version,
-            node: pool_after,
-            reservation_seen: Some(image.version),
-            reservation,
-            write: command.stamp.write,
-        };
+        let change = CustodyMove::of((&image, &pool), after, command.stamp.write);
         if moved(store, &change, keep).await? {
             return Ok(change.reservation);
         }

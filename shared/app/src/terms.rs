@@ -96,16 +96,10 @@ async fn attempt(
             Err(holders) => return Ok(Attempt::Held(holders)),
         },
     };
-    let Some((reservation, node)) = next else {
+    let Some(after) = next else {
         return Ok(Attempt::Nothing);
     };
-    let change = CustodyMove {
-        node_seen: pool.version,
-        node,
-        reservation_seen: Some(image.version),
-        reservation,
-        write: stamp.write,
-    };
+    let change = CustodyMove::of((&image, &pool), after, stamp.write);
     match store.move_custody(&change).await? {
         Commit::Lost => Ok(Attempt::Lost),
         Commit::Done => {

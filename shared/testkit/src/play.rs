@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use app::auth::{Permission, Principal};
+use app::capacity::UnitsRequest;
 use app::context::Context;
 use app::end::ChangeRequest;
 use app::nodes::{self, NodeRequest, Termination};
 use app::ports::{Clock, Ids};
 use app::react::{Change, ReactError, Reaction, react};
 use app::reclaim::Reclaimed;
-use app::release::UnitsRequest;
 use app::reservations::{self, ReserveRequest};
 use app::sweep::{Rules, Swept, sweep};
 use app::terminate::{Outcome, TerminateError, terminate};

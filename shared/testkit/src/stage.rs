@@ -6,6 +6,7 @@
 mod functions;
 
 use app::auth::{Permission, Principal, SecretKey};
+use app::capacity::UnitsRequest;
 use app::context::Context;
 use app::end::ChangeRequest;
 use app::ports::{
@@ -13,7 +14,6 @@ use app::ports::{
     MoveCustody, PlaceVm, PutKey, PutNode, ReadAudit, Write,
 };
 use app::reclaim::Reclaimed;
-use app::release::UnitsRequest;
 use app::{Error, end, reclaim, release, settle};
 use domain::audit::Record;
 use domain::stamp::Actor;

@@ -1,10 +1,10 @@
 //! Release, reclaim and end.
 
 use app::Error;
+use app::capacity::UnitsRequest;
 use app::end::ChangeRequest;
 use app::ports::{Clock, Ids, Once, ReclaimUnits, ReleaseUnits};
 use app::reclaim::Reclaimed;
-use app::release::UnitsRequest;
 use app::terms::TermStore;
 use serde::Deserialize;
 
