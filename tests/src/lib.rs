@@ -1,1 +1,22 @@
 #![doc = include_str!("../README.md")]
+
+/// Makes a test over each store out of functions that take one.
+#[macro_export]
+macro_rules! on_both {
+    ($($name:ident),+ $(,)?) => {
+        mod memory {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(testkit::MemoryStore::default()).await;
+            })+
+        }
+
+        mod engine {
+            $(#[tokio::test]
+            async fn $name() {
+                let engine = testkit::engine::Engine::start().await;
+                super::$name(engine.store()).await;
+            })+
+        }
+    };
+}

@@ -3,25 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-/// Makes a test over each store out of functions that take one.
-macro_rules! on_both {
-    ($($name:ident),+ $(,)?) => {
-        mod memory {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(testkit::MemoryStore::default()).await;
-            })+
-        }
-
-        mod engine {
-            $(#[tokio::test]
-            async fn $name() {
-                let engine = testkit::engine::Engine::start().await;
-                super::$name(engine.store()).await;
-            })+
-        }
-    };
-}
+#[macro_use]
+extern crate relet_tests;
 
 mod adjacent;
 mod begins;

@@ -5,22 +5,11 @@ use serde_json::{Value, json};
 use testkit::events::{batch, failed, sequence_number};
 use testkit::fixtures::spot;
 use testkit::logs::embedded;
-use testkit::runtime_api::FunctionProcess;
 use testkit::services::{QueueServer, Refused};
-use testkit::stage::{Stage, assert_needs, assert_outlives_bad_events};
+use testkit::stage::{QUEUE_URL, Stage, assert_needs, assert_outlives_bad_events};
 use testkit::stream::StreamReader;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_relet-stream");
-const QUEUE_URL: &str = "https://sqs.eu-central-1.amazonaws.com/000000000000/terminations";
-
-async fn function(stage: &Stage, queue: &QueueServer) -> FunctionProcess {
-    let endpoint = queue.endpoint();
-    let more = [
-        ("RELET_QUEUE_URL", QUEUE_URL),
-        ("AWS_ENDPOINT_URL_SQS", endpoint.as_str()),
-    ];
-    stage.function(BINARY, &more).await
-}
 
 /// A spot VM on a released unit, condemned by a reclaim; returns all records of it.
 async fn reclaimed(stage: &Stage) -> Vec<Value> {
@@ -41,7 +30,7 @@ async fn it_orders_the_condemned_to_stop_and_returns_what_it_could_not_finish() 
     let stage = Stage::set().await;
     let records = reclaimed(&stage).await;
     let queue = QueueServer::start().await.unwrap();
-    let mut function = function(&stage, &queue).await;
+    let mut function = stage.function_with_queue(BINARY, &queue).await;
 
     queue.refuse(Refused::Message(0));
     let last = records
@@ -87,7 +76,7 @@ async fn it_says_what_followed_from_a_change_and_counts_it() {
     let stage = Stage::set().await;
     let records = reclaimed(&stage).await;
     let queue = QueueServer::start().await.unwrap();
-    let mut function = function(&stage, &queue).await;
+    let mut function = stage.function_with_queue(BINARY, &queue).await;
     let reply = function.invoke(&batch(&records)).await.unwrap();
     assert_eq!(failed(&reply), Some(vec![]));
 
@@ -129,7 +118,7 @@ async fn a_recorded_batch_is_still_understood() {
     let stage = Stage::set().await;
     reclaimed(&stage).await;
     let queue = QueueServer::start().await.unwrap();
-    let mut function = function(&stage, &queue).await;
+    let mut function = stage.function_with_queue(BINARY, &queue).await;
     let recorded: Value = serde_json::from_str(include_str!("reclaim.json")).unwrap();
     let reply = function.invoke(&recorded).await.unwrap();
     assert_eq!(failed(&reply), Some(vec![]), "{:?}", function.logs());

@@ -6,19 +6,9 @@ use testkit::fixtures::spot;
 use testkit::logs::embedded;
 use testkit::runtime_api::FunctionProcess;
 use testkit::services::{QueueServer, Refused};
-use testkit::stage::{Stage, assert_needs};
+use testkit::stage::{QUEUE_URL, Stage, assert_needs};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_relet-sweep");
-const QUEUE_URL: &str = "https://sqs.eu-central-1.amazonaws.com/000000000000/terminations";
-
-async fn function(stage: &Stage, queue: &QueueServer) -> FunctionProcess {
-    let endpoint = queue.endpoint();
-    let more = [
-        ("RELET_QUEUE_URL", QUEUE_URL),
-        ("AWS_ENDPOINT_URL_SQS", endpoint.as_str()),
-    ];
-    stage.function(BINARY, &more).await
-}
 
 /// Waits for the numbers of a run that left so many due items.
 async fn numbers(function: &FunctionProcess, backlog: u64) -> Value {
@@ -39,7 +29,7 @@ async fn it_orders_what_no_event_has_ordered_and_goes_on_after_a_failure() {
     assert!(stage.seat(&spot("spot-1", 1..2)).await);
     stage.reclaim(0..1).await;
     let queue = QueueServer::start().await.unwrap();
-    let mut function = function(&stage, &queue).await;
+    let mut function = stage.function_with_queue(BINARY, &queue).await;
 
     queue.refuse(Refused::Message(0));
     let swept = function.invoke(&stroke()).await.unwrap();
@@ -66,7 +56,7 @@ async fn it_orders_what_no_event_has_ordered_and_goes_on_after_a_failure() {
 async fn any_event_is_a_stroke_of_the_clock() {
     let stage = Stage::set().await;
     let queue = QueueServer::start().await.unwrap();
-    let mut function = function(&stage, &queue).await;
+    let mut function = stage.function_with_queue(BINARY, &queue).await;
     for event in [stroke(), json!({}), json!([]), json!("now")] {
         let swept = function.invoke(&event).await.unwrap();
         assert_eq!(swept["failed"], 0, "{event}: {swept}");

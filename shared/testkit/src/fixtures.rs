@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-use app::auth::{ApiKey, Permission, SecretKey};
+use app::auth::{ApiKey, Permission, Principal, SecretKey};
+use app::context::Context;
 use app::grant::{Grant, Role};
+use app::ports::Ids;
 use domain::node::Register;
 use domain::reservation::{Reserve, reserve};
 use domain::stamp::Actor;
@@ -229,6 +231,20 @@ pub fn vm(name: &str, tier: Tier, org: &str, numbers: impl IntoIterator<Item = u
 #[must_use]
 pub fn spot(name: &str, numbers: impl IntoIterator<Item = usize>) -> Vm {
     vm(name, Tier::Spot, STRANGER_ORG, numbers)
+}
+
+/// A call by this caller, who may do everything that a key can allow.
+#[must_use]
+pub fn context(caller: Caller, ids: &impl Ids) -> Context {
+    Context {
+        principal: Principal {
+            caller,
+            permissions: Permission::ALL.into(),
+            role: None,
+            expires_at: None,
+        },
+        request_id: ids.uuid(),
+    }
 }
 
 /// A secret key that a number determines.

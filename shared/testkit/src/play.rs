@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use app::auth::{Permission, Principal};
 use app::capacity::UnitsRequest;
 use app::context::Context;
 use app::end::ChangeRequest;
 use app::nodes::{self, NodeRequest, Termination};
-use app::ports::{Clock, Ids};
+use app::ports::Clock;
 use app::react::{Change, ReactError, Reaction, react};
 use app::reclaim::Reclaimed;
 use app::reservations::{self, ReserveRequest};
@@ -85,15 +84,7 @@ impl<S: Store> Play<S> {
     /// A call by `caller` with every permission.
     #[must_use]
     pub fn context(&self, caller: Caller) -> Context {
-        Context {
-            principal: Principal {
-                caller,
-                permissions: Permission::ALL.into(),
-                role: None,
-                expires_at: None,
-            },
-            request_id: self.ids.uuid(),
-        }
+        fixtures::context(caller, &self.ids)
     }
 
     /// Has the owner reserve these units of the node.

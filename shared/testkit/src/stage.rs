@@ -5,7 +5,7 @@
 #[cfg(feature = "runtime-api")]
 mod functions;
 
-use app::auth::{Permission, Principal, SecretKey};
+use app::auth::{Permission, SecretKey};
 use app::capacity::UnitsRequest;
 use app::context::Context;
 use app::end::ChangeRequest;
@@ -28,7 +28,9 @@ use crate::fixtures::{
 use crate::{SeededIds, TestClock};
 
 #[cfg(feature = "runtime-api")]
-pub use functions::{assert_http_init, assert_needs, assert_outlives_bad_events, recorded};
+pub use functions::{
+    QUEUE_URL, assert_http_init, assert_needs, assert_outlives_bad_events, recorded,
+};
 
 /// Units of the node.
 pub const UNITS: usize = 6;
@@ -114,15 +116,7 @@ impl Stage {
     /// A call by this caller, who may do everything that a key can allow.
     #[must_use]
     pub fn context(&self, caller: Caller) -> Context {
-        Context {
-            principal: Principal {
-                caller,
-                permissions: Permission::ALL.into(),
-                role: None,
-                expires_at: None,
-            },
-            request_id: self.ids.uuid(),
-        }
+        fixtures::context(caller, &self.ids)
     }
 
     fn stamp(&self, caller: Caller) -> Stamp {

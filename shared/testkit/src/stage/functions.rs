@@ -8,8 +8,25 @@ use serde_json::{Value, json};
 use super::{Stage, key_of};
 use crate::engine::{Engine, TABLE};
 use crate::runtime_api::{Failure, FunctionProcess};
+use crate::services::QueueServer;
+
+/// The URL of the queue of orders, as functions are told it.
+pub const QUEUE_URL: &str = "https://sqs.eu-central-1.amazonaws.com/000000000000/terminations";
 
 impl Stage {
+    /// Starts a function's binary against the engine, with this server as its queue of orders.
+    ///
+    /// # Panics
+    /// If it cannot be started: then no test can run.
+    pub async fn function_with_queue(&self, binary: &str, queue: &QueueServer) -> FunctionProcess {
+        let endpoint = queue.endpoint();
+        let more = [
+            ("RELET_QUEUE_URL", QUEUE_URL),
+            ("AWS_ENDPOINT_URL_SQS", endpoint.as_str()),
+        ];
+        self.function(binary, &more).await
+    }
+
     /// Starts a function's binary against the engine, with these variables over the usual ones.
     ///
     /// # Panics
