@@ -137,6 +137,7 @@ fn unusable(path: &Path, verb: &str, error: &io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
 
     fn kept() -> Kept {
         let key = Secret::parse("or_test-key-of-no-use").unwrap();
@@ -168,7 +169,7 @@ mod tests {
         let path = folder.path().join("config.json");
         write(&path, &kept()).unwrap();
         for mode in [0o640, 0o604, 0o660, 0o777] {
-            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             let failure = read(&path).unwrap_err();
             assert_eq!(failure.exit, Exit::Auth);
             let hint = failure.hint.unwrap();
