@@ -126,17 +126,13 @@ pub fn hint_of(status: u16, code: &str) -> Option<&'static str> {
         "forbidden" => {
             "orl whoami says what this key may do; use a key of that org with the right role"
         }
-        "not_found" => {
-            "check the ids; it may also be that this key may not see it: orl whoami says who you are"
-        }
+        "not_found" => "check the ids, and by orl whoami whether this key may see it",
         "reservation_not_active" => "orl reservations get shows its status and its term",
         "unit_draining" => "a VM is still stopping there: release the unit again once it is gone",
         "units_already_reserved" => "take other units, or a term that begins when these are free",
         "units_lost" => "orl reservations end gives the reservation up",
         "stale_topology" => "orl nodes get shows the topologyGen known: send a higher one",
-        "insufficient_capacity" => {
-            "orl gpu-availability get shows what is free; try another tier, node or count"
-        }
+        "insufficient_capacity" => "orl gpu-availability get shows what is free",
         "vm_not_condemned" => "nobody told this VM to stop: do not confirm it",
         "node_already_registered" => {
             "orl nodes get shows it; orl nodes topology put changes its units"

@@ -53,15 +53,12 @@ pub async fn reclaim(
     };
     screen.answer(&RESERVATION, &answer)?;
     let Some(watch) = watch else { return Ok(()) };
-    let spent = if args.yes {
-        began.elapsed()
-    } else {
-        Duration::ZERO
-    };
-    let whole = global.timeout.unwrap_or(WATCH_DEFAULT);
+    // Reading the question takes as long as it takes.
+    let began = if args.yes { began } else { Instant::now() };
     let vms = names(&answer.body, "terminated");
+    let timeout = global.timeout.unwrap_or(WATCH_DEFAULT);
     watch
-        .until_usable(client, screen, vms, whole.saturating_sub(spent))
+        .until_usable(client, screen, vms, (began, timeout))
         .await
 }
 
@@ -79,7 +76,7 @@ async fn send(
     };
     tokio::select! {
         answer = sent => answer,
-        () = watch.interrupted() => Err(watch::left(screen, args, None)),
+        () = watch.interrupted() => Err(watch::left_behind(screen, args, None)),
     }
 }
 
@@ -104,6 +101,9 @@ async fn asked(
             && !prompt::confirmed(screen, &ask)?
         {
             return Err(Failure::local("not reclaimed: you said no").hint("nothing was changed"));
+        }
+        if !victims.is_empty() {
+            screen.say("");
         }
         let mut sent = args.clone();
         sent.condition.if_match = plan.version.clone().or(sent.condition.if_match);
@@ -130,20 +130,21 @@ fn is_other_version(failure: &Failure) -> bool {
 
 /// Shows a plan.
 fn show(screen: &mut Screen, args: &ReclaimArgs, plan: &Value) {
-    let (node, id) = (&args.target.node_id, &args.target.id);
     let what = format!(
-        "Reclaim of {} from {node}, reservation {id}",
-        args.unit_ids.join(", ")
+        "Reclaim {} on {}",
+        args.unit_ids.join(", "),
+        args.target.node_id
     );
     for line in wrapped(&what, screen.width()) {
         screen.say(&styled(HEADING, &line));
     }
+    screen.say(&format!("  reservation  {}", args.target.id));
     let (dead, left) = (names(plan, "wouldTerminate"), names(plan, "wouldSkip"));
     for vm in &dead {
-        screen.say(&format!("  {}  {vm}", styled(BAD, "terminate")));
+        screen.say(&format!("  {}    {vm}", styled(BAD, "terminate")));
     }
     for vm in &left {
-        screen.say(&format!("  {}  {vm}", styled(GOOD, "leave    ")));
+        screen.say(&format!("  {}        {vm}", styled(GOOD, "leave")));
     }
     if dead.is_empty() {
         screen.say("  no spot VM is on them: nothing is terminated");

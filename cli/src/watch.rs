@@ -65,15 +65,16 @@ impl Watch {
     /// Shows each VM going, and returns when all are gone.
     ///
     /// # Errors
-    /// After `timeout`, on Ctrl-C, or if the platform refuses to be looked at.
+    /// Once `timeout` has passed since it `began`, on Ctrl-C, or if the platform refuses to be looked at.
     pub async fn until_usable(
         mut self,
         client: &Client,
         screen: &mut Screen,
         vms: Vec<String>,
-        timeout: Duration,
+        (began, timeout): (Instant, Duration),
     ) -> Result<(), Failure> {
         let args = self.args.clone();
+        let left = timeout.saturating_sub(began.elapsed());
         let mut seen = Seen {
             there: vms.iter().cloned().collect(),
             vms,
@@ -81,11 +82,14 @@ impl Watch {
             open_line: false,
             trouble: None,
         };
+        if screen.is_live() {
+            screen.say("");
+        }
         for vm in &seen.vms {
-            screen.say(&format!("{vm}  {}", styled(WARN, "condemned")));
+            screen.say(&format!("VM {vm}  {}", styled(WARN, "condemned")));
         }
         let ended = tokio::select! {
-            ended = tokio::time::timeout(timeout, seen.follow(client, screen, &args)) => Some(ended),
+            ended = tokio::time::timeout(left, seen.follow(client, screen, &args)) => Some(ended),
             () = self.interrupted() => None,
         };
         seen.close_line(screen);
@@ -98,7 +102,7 @@ impl Watch {
             }
             Some(Ok(Err(failure))) => Err(failure),
             Some(Err(_)) => Err(out_of_time(&seen, timeout)),
-            None => Err(left(screen, &args, Some(seen.there.len()))),
+            None => Err(left_behind(screen, &args, Some(seen.there.len()))),
         }
     }
 }
@@ -138,7 +142,7 @@ impl Seen {
         self.close_line(screen);
         let after = rounded(self.began.elapsed());
         screen.say(&format!(
-            "{vm}  {}  after {after}",
+            "VM {vm}  {}  after {after}",
             styled(GOOD, "gone     ")
         ));
     }
@@ -248,7 +252,7 @@ fn out_of_time(seen: &Seen, timeout: Duration) -> Failure {
 }
 
 /// What Ctrl-C leaves behind: `there` VMs, or nobody knows, as the reclaim was on its way.
-pub fn left(screen: &mut Screen, args: &ReclaimArgs, there: Option<usize>) -> Failure {
+pub fn left_behind(screen: &mut Screen, args: &ReclaimArgs, there: Option<usize>) -> Failure {
     screen.say("");
     let (node, id) = (&args.target.node_id, &args.target.id);
     let (what, hint) = match there {

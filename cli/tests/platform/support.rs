@@ -108,10 +108,8 @@ impl World {
 
     /// The same in a terminal.
     pub(crate) fn terminal(&self, part: Part, args: &[&str]) -> Terminal {
-        let folder = self.folder().to_str().unwrap();
         let variables = [
-            ("XDG_CONFIG_HOME", folder),
-            ("ORL_URL", &self.url),
+            ("ORL_URL", self.url.as_str()),
             ("ORL_API_KEY", self.key(part)),
         ];
         Terminal::start(args, &variables)
@@ -177,4 +175,9 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 /// What a command said on standard error.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A text without its line breaks.
+pub(crate) fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
