@@ -1,6 +1,7 @@
 //! Why a command ends without success: what happened, what to do next, and the exit code.
 
 use std::fmt;
+use std::time::Duration;
 
 /// An exit code. The numbers are stable: scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,6 +88,8 @@ pub struct Failure {
     pub request_id: Option<String>,
     /// What to do next.
     pub hint: Option<String>,
+    /// How long the platform wants to be left alone.
+    pub wait: Option<Duration>,
 }
 
 impl Failure {
@@ -98,6 +101,7 @@ impl Failure {
             code: None,
             request_id: None,
             hint: None,
+            wait: None,
         }
     }
 

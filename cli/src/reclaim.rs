@@ -62,6 +62,20 @@ pub async fn reclaim(
         .await
 }
 
+/// Waits for something, or for Ctrl-C where that does not end the process by itself.
+async fn unless_stopped<T>(
+    watch: Option<&mut Watch>,
+    done: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let Some(watch) = watch else {
+        return done.await;
+    };
+    tokio::select! {
+        done = done => done,
+        () = watch.interrupted() => Err(Failure::new(Exit::Interrupted, "")),
+    }
+}
+
 async fn send(
     client: &Client,
     screen: &mut Screen,
@@ -70,14 +84,11 @@ async fn send(
     watch: Option<&mut Watch>,
 ) -> Result<Answer, Failure> {
     let call = args.call();
-    let sent = client.send(&call, timeout);
-    let Some(watch) = watch else {
-        return sent.await;
-    };
-    tokio::select! {
-        answer = sent => answer,
-        () = watch.interrupted() => Err(watch::left_behind(screen, args, None)),
-    }
+    let sent = unless_stopped(watch, client.send(&call, timeout)).await;
+    sent.map_err(|failure| match failure.exit {
+        Exit::Interrupted => watch::left_behind(screen, args, None),
+        _ => failure,
+    })
 }
 
 /// Shows what would happen, asks, and does it on the condition that nothing has changed since.
@@ -89,7 +100,9 @@ async fn asked(
     mut watch: Option<&mut Watch>,
 ) -> Result<Answer, Failure> {
     for round in 0..PLANS_MAX {
-        let plan = client.send(&args.dry_call(), timeout).await?;
+        let dry = args.dry_call();
+        let plan = unless_stopped(watch.as_deref_mut(), client.send(&dry, timeout)).await;
+        let plan = plan.map_err(nothing_done)?;
         let victims = names(&plan.body, "wouldTerminate");
         show(screen, args, &plan.body);
         let ask = match victims.len() {
@@ -97,10 +110,13 @@ async fn asked(
             1 => Some("Reclaim and terminate this VM?".to_owned()),
             many => Some(format!("Reclaim and terminate these {many} VMs?")),
         };
-        if let Some(ask) = ask
-            && !prompt::confirmed(screen, &ask)?
-        {
-            return Err(Failure::local("not reclaimed: you said no").hint("nothing was changed"));
+        if let Some(ask) = ask {
+            let answer = prompt::confirmed(screen, &ask);
+            let yes = unless_stopped(watch.as_deref_mut(), answer).await;
+            if !yes.map_err(nothing_done)? {
+                let what = "not reclaimed: you said no";
+                return Err(Failure::local(what).hint("nothing was changed"));
+            }
         }
         if !victims.is_empty() {
             screen.say("");
@@ -119,6 +135,14 @@ async fn asked(
         Exit::Conflict,
         "the reservation changes all the time",
     ))
+}
+
+/// A failure before anything was changed.
+fn nothing_done(failure: Failure) -> Failure {
+    match failure.exit {
+        Exit::Interrupted => Failure::new(Exit::Interrupted, "stopped: nothing was reclaimed"),
+        _ => failure,
+    }
 }
 
 fn is_other_version(failure: &Failure) -> bool {

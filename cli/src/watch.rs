@@ -15,9 +15,13 @@ use crate::commands::reservations::ReclaimArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::Screen;
 use crate::output::table::{DIM, GOOD, WARN, styled};
+use crate::prompt::Mode;
 
 /// The pause between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The longest pause after looks that failed, where the platform does not ask for more.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Longest time for one look: a platform that hangs for a while is looked at again.
 const LOOK_MAX: Duration = Duration::from_secs(10);
@@ -30,6 +34,7 @@ const PAGES_MAX: usize = 1_000;
 pub struct Watch {
     args: ReclaimArgs,
     interrupt: Signal,
+    _mode: Option<Mode>,
 }
 
 /// What has been seen so far.
@@ -52,7 +57,11 @@ impl Watch {
         let interrupt = signal(SignalKind::interrupt());
         let interrupt =
             interrupt.map_err(|error| Failure::local(format!("cannot take signals: {error}")))?;
-        Ok(Self { args, interrupt })
+        Ok(Self {
+            args,
+            interrupt,
+            _mode: Mode::unflushed(),
+        })
     }
 
     /// Waits for Ctrl-C.
@@ -65,7 +74,8 @@ impl Watch {
     /// Shows each VM going, and returns when all are gone.
     ///
     /// # Errors
-    /// Once `timeout` has passed since it `began`, on Ctrl-C, or if the platform refuses to be looked at.
+    /// Once `timeout` has passed since it `began`, on Ctrl-C, or if the platform refuses to be
+    /// looked at.
     pub async fn until_usable(
         mut self,
         client: &Client,
@@ -114,10 +124,12 @@ impl Seen {
         screen: &mut Screen,
         args: &ReclaimArgs,
     ) -> Result<(), Failure> {
+        let mut pause = LOOK_EVERY;
         while !self.there.is_empty() {
             match look(client, args, &self.there).await {
                 Ok(there) => {
                     self.trouble = None;
+                    pause = LOOK_EVERY;
                     for vm in self.there.clone() {
                         if !there.contains(&vm) {
                             self.gone(screen, &vm);
@@ -127,12 +139,15 @@ impl Seen {
                 }
                 Err(failure) if failure.exit == Exit::Server => {
                     self.trouble = Some(failure.what);
+                    pause = (pause * 2)
+                        .min(PAUSE_MAX)
+                        .max(failure.wait.unwrap_or_default());
                 }
                 Err(failure) => return Err(failure),
             }
             if !self.there.is_empty() {
                 self.progress(screen);
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(pause).await;
             }
         }
         Ok(())

@@ -25,6 +25,8 @@ pub(crate) struct World {
     runtime: Runtime,
     platform: Option<Platform>,
     folder: TempDir,
+    /// Whether each VM's process makes a file of the VM's name.
+    notes: bool,
     pub(crate) url: String,
     pub(crate) reservation: String,
 }
@@ -32,16 +34,20 @@ pub(crate) struct World {
 impl World {
     /// Starts one. VMs end at once when they are told to.
     pub(crate) fn start() -> Self {
-        Self::with(None, Duration::from_secs(2))
+        Self::in_folder(TempDir::new().unwrap(), None, Duration::from_secs(2))
     }
 
     /// One whose VMs hold out until they are killed, so long after they were told to stop.
     pub(crate) fn stubborn(grace: Duration) -> Self {
-        let command = "trap '' TERM; while :; do sleep 0.05; done";
-        Self::with(Some(command.to_owned()), grace)
+        // What is told to stop before it holds out would be gone at once.
+        let folder = TempDir::new().unwrap();
+        let note = format!("touch '{}'/$RELET_VM_ID", folder.path().display());
+        let command = format!("trap '' TERM; {note}; while :; do sleep 0.05; done");
+        Self::in_folder(folder, Some(command), grace)
     }
 
-    fn with(command: Option<String>, grace: Duration) -> Self {
+    fn in_folder(folder: TempDir, command: Option<String>, grace: Duration) -> Self {
+        let notes = command.is_some();
         let runtime = Runtime::new().unwrap();
         let options = Options {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -57,7 +63,8 @@ impl World {
             runtime,
             url: platform.url().to_owned(),
             platform: Some(platform),
-            folder: TempDir::new().unwrap(),
+            folder,
+            notes,
             reservation,
         }
     }
@@ -134,7 +141,11 @@ impl World {
         ];
         let place = ["--node-id", NODE, "--unit-ids", units, "--output", "id"];
         let made = self.ok(Part::Stranger, &[&args[..], &place].concat());
-        made.trim().to_owned()
+        let vm = made.trim().to_owned();
+        if self.notes {
+            until("the VM holds out", || self.folder().join(&vm).exists());
+        }
+        vm
     }
 
     /// The types of the reservation's audit records so far.

@@ -200,6 +200,24 @@ fn ctrl_c_leaves_the_reclaim_running_and_says_so() {
 }
 
 #[test]
+fn ctrl_c_at_the_question_changes_nothing() {
+    let world = World::start();
+    world.release("u2,u3");
+    world.buy("u2");
+    let mut terminal = world.terminal(Part::Manager, &reclaim(&world, &["--watch"]));
+    terminal.wait_for("[y/N]");
+    terminal.enter("\u{3}");
+    let ended = terminal.end();
+    assert_eq!(ended.code, 130, "{}", ended.screen);
+    assert!(
+        ended.screen.contains("nothing was reclaimed"),
+        "{}",
+        ended.screen
+    );
+    assert!(is_released(&world));
+}
+
+#[test]
 fn a_watch_goes_on_when_the_reservation_ends_meanwhile() {
     let world = World::stubborn(Duration::from_secs(2));
     world.release("u2,u3");
