@@ -149,6 +149,7 @@ pub fn hint_of(status: u16, code: &str) -> Option<&'static str> {
         "ends_too_early" => "--ends-at lies after --starts-at and ahead of now",
         "throttled" => "wait a second, then try again",
         "unavailable" => "the outcome is not known: look with get or list before you try again",
+        "bad_request" => "--help shows the flags, and an example",
         "internal" => "a fault of the platform: tell whoever runs it the request id",
         _ if status >= 500 => "try again later",
         _ => return None,
