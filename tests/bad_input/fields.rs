@@ -73,7 +73,7 @@ fn wrong(kind: Kind) -> Vec<Value> {
         Kind::Time => wrong_times(),
         Kind::Flag => listed(json!(["true", "false", "", 1, 0, [], [true]]), &[]),
         Kind::Count { max } => {
-            let values = json!([0, -1, 1.5, 1.0, 1e30, "1", [], [1], true]);
+            let values = json!([0, -1, 1.5, -1.0, 1e30, "1", [], [1], true]);
             let mut large = vec![json!(i64::MIN)];
             let past = [max + 1, u64::MAX, 4_294_967_297, 9_007_199_254_740_992];
             large.extend(past.into_iter().filter(|n| *n > max).map(Value::from));
