@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,6 +110,12 @@ def tell(relet):
         run(programs / "python", HERE / "story.py", folder, ready, DOCUMENT)
 
 
+def org_of(url, key):
+    request = urllib.request.Request(f"{url}/v1/whoami", headers={"Authorization": f"Bearer {key}"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)["organizationId"]
+
+
 def started(relet, part, seed, seconds, stack):
     """Calls made out of the document, by the holder of this part's key; the process that makes
     them, and where it writes."""
@@ -120,8 +127,11 @@ def started(relet, part, seed, seconds, stack):
     command = [programs / "schemathesis", "--config-file", HERE / "schemathesis.toml", "run",
                DOCUMENT, "--url", there["url"], "--checks", "all", "--max-time", str(seconds),
                "--seed", str(seed), "--no-color"]
-    env = {**os.environ, "RELET_API_KEY": there["keys"][part], "PYTHONPATH": str(HERE),
+    key = there["keys"][part]
+    env = {**os.environ, "RELET_API_KEY": key, "PYTHONPATH": str(HERE),
            "PYTHONDONTWRITEBYTECODE": "1"}
+    if part != "operator":
+        env["RELET_ORG"] = org_of(there["url"], key)
     with open(report, "wb") as out:
         child = subprocess.Popen(command, cwd=folder, env=env, stdout=out,
                                  stderr=subprocess.STDOUT)
