@@ -51,7 +51,11 @@ fn named(component: &str) -> Value {
 
 /// Those components.
 pub(crate) fn lists() -> Map<String, Value> {
-    let list = |description: &str, names: &[&'static str]| json!({ "type": "string", "description": description, "enum": names });
+    let list = |description: &str, names: &[&'static str]| {
+        let mut list = json!({ "type": "string", "description": description });
+        list["enum"] = json!(names);
+        list
+    };
     let lists = [
         (
             "ReservationStatus",
@@ -196,8 +200,8 @@ pub(crate) fn query(name: &str) -> (Value, &'static str) {
         ),
         "cursor" => (
             json!({ "type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9_-]+$" }),
-            "Where the list goes on: the `nextCursor` of the page before, with the same filters. It \
-             is sealed, and good for this list alone.",
+            "Where the list goes on: the `nextCursor` of the page before, with the same filters. \
+             It is sealed, and good for this list alone.",
         ),
         "status" => (
             named("ReservationStatus"),

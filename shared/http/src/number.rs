@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer};
 /// Up to here every whole number is one of floating point, too, and no two are the same one.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// A whole number from 0 on, however it is written: to JSON, `2.0` and `2e0` are the number `2`, and
-/// some programs know no other way.
+/// A whole number from 0 on, however it is written: to JSON, `2.0` and `2e0` are the number `2`,
+/// and some programs know no other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Whole(pub(crate) u64);
 
