@@ -110,10 +110,37 @@ def tell(relet):
         run(programs / "python", HERE / "story.py", folder, ready, DOCUMENT)
 
 
-def org_of(url, key):
-    request = urllib.request.Request(f"{url}/v1/whoami", headers={"Authorization": f"Bearer {key}"})
+def call(method, url, key, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    request = urllib.request.Request(url, data=data, method=method, headers=headers)
     with urllib.request.urlopen(request, timeout=10) as answer:
-        return json.load(answer)["organizationId"]
+        return json.load(answer)
+
+
+def callers(folder, there, part):
+    """Writes who calls to a copy of the configuration. Beside a stranger there is another one, of
+    an org of its own: neither must see what is the other's. The org of the first."""
+    url, keys = there["url"], there["keys"]
+    org = call("GET", f"{url}/v1/whoami", keys[part])["organizationId"]
+    secrets = {part: keys[part]}
+    if part != "operator":
+        asked = {"name": "another stranger", "role": "owner"}
+        made = call("POST", f"{url}/v1/orgs/passer-by/api-keys/create", keys["operator"], asked)
+        secrets["passer-by"] = made["key"]
+    identities = folder / "identities.json"
+    identities.touch(mode=0o600)
+    identities.write_text(json.dumps({"auth": [
+        {"name": name,
+         "fixedHeaders": [{"name": "Authorization", "value": f"Bearer {secret}"}]}
+        for name, secret in secrets.items()
+    ]}))
+    lines = ["", "[auth.wfc]", f"path = {json.dumps(str(identities))}"]
+    if len(secrets) > 1:
+        lines.append(f"peers = {json.dumps(list(secrets))}")
+    config = folder / "schemathesis.toml"
+    config.write_text((HERE / "schemathesis.toml").read_text() + "\n".join(lines) + "\n")
+    return config, org
 
 
 def started(relet, part, seed, seconds, stack):
@@ -123,15 +150,14 @@ def started(relet, part, seed, seconds, stack):
     ready = stack.enter_context(platform(relet, part))
     folder = ready.parent
     there = json.loads(ready.read_text())
+    config, org = callers(folder, there, part)
     report = folder / "report.txt"
-    command = [programs / "schemathesis", "--config-file", HERE / "schemathesis.toml", "run",
-               DOCUMENT, "--url", there["url"], "--checks", "all", "--max-time", str(seconds),
-               "--seed", str(seed), "--no-color"]
-    key = there["keys"][part]
-    env = {**os.environ, "RELET_API_KEY": key, "PYTHONPATH": str(HERE),
-           "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [programs / "schemathesis", "--config-file", config, "run", DOCUMENT, "--url",
+               there["url"], "--checks", "all", "--max-time", str(seconds), "--seed", str(seed),
+               "--no-color"]
+    env = {**os.environ, "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"}
     if part != "operator":
-        env["RELET_ORG"] = org_of(there["url"], key)
+        env["RELET_ORG"] = org
     with open(report, "wb") as out:
         child = subprocess.Popen(command, cwd=folder, env=env, stdout=out,
                                  stderr=subprocess.STDOUT)
