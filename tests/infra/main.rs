@@ -33,15 +33,28 @@ fn template() -> Value {
 
 /// All that can be said against a template, given what the functions make use of.
 fn findings(template: &Value, used: &Used) -> Findings {
-    let mut found = whole::findings(template);
-    found.extend(table::findings(template));
-    found.extend(functions::findings(template));
-    found.extend(rights::findings(template, used));
-    found.extend(sources::findings(template));
-    found.extend(routes::findings(template));
-    found.extend(alarms::findings(template));
-    found
+    let subjects = SUBJECTS.iter();
+    subjects
+        .flat_map(|subject| subject(template, used))
+        .collect()
 }
+
+/// Whether anything can be said against it.
+fn is_wrong(template: &Value, used: &Used) -> bool {
+    let mut subjects = SUBJECTS.iter();
+    subjects.any(|subject| !subject(template, used).is_empty())
+}
+
+/// What a template is looked at for, the quickest first.
+const SUBJECTS: [fn(&Value, &Used) -> Findings; 7] = [
+    |template, _| table::findings(template),
+    |template, _| sources::findings(template),
+    |template, _| functions::findings(template),
+    rights::findings,
+    |template, _| routes::findings(template),
+    |template, _| alarms::findings(template),
+    |template, _| whole::findings(template),
+];
 
 /// Finds a member that is not what it must be.
 fn expect(found: &mut Findings, what: &str, there: &Value, expected: &Value) {
