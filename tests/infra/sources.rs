@@ -102,7 +102,10 @@ fn schedule(found: &mut Findings, template: &Value) {
     });
     let kind = "AWS::Lambda::EventInvokeConfig";
     is(found, template, "SweepInvokeConfig", kind, invoked);
-    let statement = |sid: &str, action: &str, resource: &str| json!({ "Sid": sid, "Effect": "Allow", "Action": [action], "Resource": arn(resource) });
+    let statement = |sid: &str, action: &str, resource: &str| {
+        let on = arn(resource);
+        json!({ "Sid": sid, "Effect": "Allow", "Action": [action], "Resource": on })
+    };
     let account = json!({ "Ref": "AWS::AccountId" });
     let role = json!({
         "AssumeRolePolicyDocument": { "Version": "2012-10-17", "Statement": [{
