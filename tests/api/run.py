@@ -75,11 +75,9 @@ def platform(relet, name, *flags):
     folder.mkdir(parents=True)
     ready = folder / "ready.json"
     # Its banner has keys in it, so that it goes to a file that nobody else may read.
-    ready.touch(mode=0o600)
     banner = os.open(folder / "banner", os.O_WRONLY | os.O_CREAT, 0o600)
     logs = os.environ.get("RELET_TEST_LOG_DIR") or str(folder)
     log = open(Path(logs) / f"relet-api-{os.getpid()}-{name}.log", "wb")
-    ready.unlink()
     command = [relet, "serve", "--memory", "--listen", "127.0.0.1:0", "--ready-file", ready, *flags]
     with os.fdopen(banner, "wb") as banner, log:
         child = subprocess.Popen(command, cwd=folder, stdout=banner, stderr=log,
@@ -168,8 +166,14 @@ def search(relet, seed, seconds):
     step(f"calls made out of the document, seed {seed}")
     with contextlib.ExitStack() as stack:
         parts = ["operator", "stranger"]
-        running = [started(relet, part, seed, seconds, stack) for part in parts]
-        codes = [child.wait(timeout=seconds + 300) for child, _ in running]
+        running = []
+        try:
+            for part in parts:
+                running.append(started(relet, part, seed, seconds, stack))
+            codes = [child.wait(timeout=seconds + 300) for child, _ in running]
+        finally:
+            for child, _ in running:
+                child.kill()
     for part, code, (_, report) in zip(parts, codes, running):
         text = report.read_text(errors="replace")
         print(f"{part}: {text if code else text[text.rfind('Test cases:'):]}", flush=True)
