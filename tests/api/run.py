@@ -121,11 +121,16 @@ def callers(folder, there, part):
     an org of its own: neither must see what is the other's. The org of the first."""
     url, keys = there["url"], there["keys"]
     org = call("GET", f"{url}/v1/whoami", keys[part])["organizationId"]
-    secrets = {part: keys[part]}
-    if part != "operator":
-        asked = {"name": "another stranger", "role": "owner"}
-        made = call("POST", f"{url}/v1/orgs/passer-by/api-keys/create", keys["operator"], asked)
-        secrets["passer-by"] = made["key"]
+    config = folder / "schemathesis.toml"
+    config.touch(mode=0o600)
+    common = (HERE / "schemathesis.toml").read_text()
+    if part == "operator":
+        sent = json.dumps(f"Bearer {keys[part]}")
+        config.write_text(f"headers = {{ Authorization = {sent} }}\n{common}")
+        return config, org
+    asked = {"name": "another stranger", "role": "owner"}
+    made = call("POST", f"{url}/v1/orgs/passer-by/api-keys/create", keys["operator"], asked)
+    secrets = {part: keys[part], "passer-by": made["key"]}
     identities = folder / "identities.json"
     identities.touch(mode=0o600)
     identities.write_text(json.dumps({"auth": [
@@ -133,11 +138,8 @@ def callers(folder, there, part):
          "fixedHeaders": [{"name": "Authorization", "value": f"Bearer {secret}"}]}
         for name, secret in secrets.items()
     ]}))
-    lines = ["", "[auth.wfc]", f"path = {json.dumps(str(identities))}"]
-    if len(secrets) > 1:
-        lines.append(f"peers = {json.dumps(list(secrets))}")
-    config = folder / "schemathesis.toml"
-    config.write_text((HERE / "schemathesis.toml").read_text() + "\n".join(lines) + "\n")
+    path, peers = json.dumps(str(identities)), json.dumps(list(secrets))
+    config.write_text(f"{common}\n[auth.wfc]\npath = {path}\npeers = {peers}\n")
     return config, org
 
 
