@@ -165,12 +165,12 @@ fn a_watch_ends_after_its_time_and_says_what_is_left() {
     let world = World::stubborn(Duration::from_secs(20));
     world.release("u2,u3");
     world.buy("u2,u3");
-    let args = reclaim(&world, &["--yes", "--watch", "--timeout", "1s"]);
+    let args = reclaim(&world, &["--yes", "--watch", "--timeout", "3s"]);
     let output = world.run(Part::Manager, &args);
     assert_eq!(output.status.code(), Some(7), "{output:?}");
     let said = flat(&said(&output));
     assert!(
-        said.contains("reclaimed, but 1 of 1 VMs are still there after 1s"),
+        said.contains("reclaimed, but 1 of 1 VMs are still there after 3s"),
         "{said}"
     );
     assert!(!is_released(&world), "the reclaim is done");
