@@ -2,8 +2,9 @@
 
 use std::io::{self, Read as _};
 
+use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
-use rustix::termios::{tcgetattr, tcsetattr};
+use rustix::termios::{tcgetattr, tcgetpgrp, tcsetattr};
 
 use crate::failure::{Exit, Failure};
 use crate::output::Screen;
@@ -40,15 +41,25 @@ impl Mode {
     /// out, the answer to it could be lost. `None` where there is no terminal.
     #[must_use]
     pub fn unflushed() -> Option<Self> {
+        if !in_foreground() {
+            return None;
+        }
         Self::begin(|mode| mode.local_modes |= LocalModes::NOFLSH).ok()
     }
 }
 
 impl Drop for Mode {
     fn drop(&mut self) {
-        // Nothing is left to do where the terminal has gone.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+        if in_foreground() {
+            // Nothing is left to do where the terminal has gone.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+        }
     }
+}
+
+/// Whether the terminal is this command's: in the background, to change it would be to stop.
+fn in_foreground() -> bool {
+    tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
 /// Asks for a secret; what is typed is not shown.
