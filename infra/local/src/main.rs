@@ -25,6 +25,7 @@ async fn main() -> ExitCode {
             relet::logs::to_stderr("error");
             relet::demo::demo(&mut output).await
         }
+        Command::Key(args) => relet::keys::print(&args.data, args.part, &mut output),
         Command::Audit(AuditCommand::Verify(args)) => {
             relet::logs::to_stderr("error");
             match args.source(|name| std::env::var(name).ok()) {
