@@ -78,7 +78,8 @@ fn name(word: &str) -> &str {
     if is_time(bare) {
         return "<time>";
     }
-    if bare.len() == 64 && hex(bare) {
+    let begin = bare.strip_suffix(ELLIPSIS).filter(|begin| begin.len() > 3);
+    if (bare.len() == 64 && hex(bare)) || begin.is_some_and(hex) {
         return "<hash>";
     }
     if bare.starts_with("or_") && bare.len() > 3 {
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_page_shows_no_key_in_full() {
-        let printed = format!("key  or_AbCdEf123\nhash {}.\n", "0a".repeat(32));
-        assert_eq!(presentable(&printed), "key  or_…\nhash 0a0a0a0a….\n");
+        let printed = format!("key  or_AbCdEf123\nhash {}\n", "0a".repeat(32));
+        assert_eq!(presentable(&printed), "key  or_…\nhash 0a0a0a0a…\n");
     }
 }
