@@ -70,48 +70,61 @@ fn part_of_word(c: char) -> bool {
 
 /// The name of what a word is, or the word.
 fn name(word: &str) -> &str {
-    let hex = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit());
     let bare = word.trim_end_matches(['.', ':']);
-    if is_shape(bare, "8-4-4-4-12") {
+    let begin = bare.strip_suffix(ELLIPSIS).filter(|begin| begin.len() > 3);
+    let local = bare.starts_with("local-") && bare.rsplit('-').next().is_some_and(is_hex);
+    if is_shape(bare, "8-4-4-4-12") || local {
         return "<id>";
     }
-    if is_time(bare) {
+    if TIMES.contains(&digits_as_0(bare).as_str()) {
         return "<time>";
     }
-    let begin = bare.strip_suffix(ELLIPSIS).filter(|begin| begin.len() > 3);
-    if (bare.len() == 64 && hex(bare)) || begin.is_some_and(hex) {
+    if (bare.len() == 64 && is_hex(bare)) || begin.is_some_and(is_hex) {
         return "<hash>";
     }
     if bare.starts_with("or_") && bare.len() > 3 {
         return "<key>";
     }
-    word
+    match ["ms", "s"].iter().find_map(|unit| bare.strip_suffix(unit)) {
+        Some(number) if is_number(number) => "<duration>",
+        _ => word,
+    }
+}
+
+/// How times are written: as the API has them, and as people read them, in two words.
+const TIMES: [&str; 4] = [
+    "0000-00-00T00:00:00.000Z",
+    "0000-00-00T00:00:00Z",
+    "0000-00-00",
+    "00:00:00Z",
+];
+
+fn digits_as_0(word: &str) -> String {
+    let each = word.chars();
+    each.map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect()
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
 /// Whether a word is groups of hexadecimal digits of these lengths.
 fn is_shape(word: &str, lengths: &str) -> bool {
     let (groups, lengths) = (word.split('-'), lengths.split('-'));
     groups.clone().count() == lengths.clone().count()
-        && groups.zip(lengths).all(|(group, length)| {
-            group.len().to_string() == length && group.bytes().all(|b| b.is_ascii_hexdigit())
-        })
+        && groups
+            .zip(lengths)
+            .all(|(group, length)| group.len().to_string() == length && is_hex(group))
 }
 
-/// Whether a word is a time: `2026-07-01T12:00:00.000Z`, with or without the part of a second.
-fn is_time(word: &str) -> bool {
-    let shape: String = word
-        .chars()
-        .map(|c| if c.is_ascii_digit() { '0' } else { c })
-        .collect();
-    ["0000-00-00T00:00:00.000Z", "0000-00-00T00:00:00Z"].contains(&shape.as_str())
-}
-
-/// A line with `<n>` in the place of each number before `ms` or `s`.
+/// A line with a name in the place of each number before `ms` or `s`.
 fn durations(line: &str) -> String {
-    let number = |word: &str| {
-        let word = word.trim_start_matches('(');
-        !word.is_empty() && word.chars().all(|c| c.is_ascii_digit() || c == '.')
-    };
+    let number = |word: &str| is_number(word.trim_start_matches('('));
     let unit = |word: &str| matches!(word.trim_end_matches([',', '.', ')']), "ms" | "s");
     let words: Vec<&str> = line.split(' ').collect();
     let each = words.iter().enumerate().map(|(index, word)| {
@@ -156,6 +169,14 @@ mod tests {
             "at 2027-01-02T03:04:05.000Z"
         ));
         assert!(agree("took 12 ms, all 0.5 s.", "took 7 ms, all 12.25 s."));
+        assert!(agree(
+            "at 2026-01-02 03:04:05Z, after 1.2s",
+            "at 2027-02-03 04:05:06Z, after 10s"
+        ));
+        assert!(agree(
+            "local-agent-66ef2e655841",
+            "local-agent-901f3d5f702e"
+        ));
         assert!(agree(&"a".repeat(64), &"b".repeat(64)));
         assert!(agree("key or_AbC", "key or_xyz123"));
         assert!(!agree("u1 released", "u2 released"));

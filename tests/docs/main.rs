@@ -50,7 +50,7 @@ fn pages() -> Vec<(String, String)> {
 fn binaries() -> Binaries {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--locked", "--bin", "relet", "--bin", "orl"])
+        .args(["build", "--locked", "--bin", "relet"])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(root())
         .output()
@@ -73,8 +73,9 @@ fn findings(path: &str, text: &str, binaries: &Binaries) -> Vec<String> {
     let outcome = run::run(&steps, binaries, folder.path());
     let mut found = Vec::new();
     let mut page = text.to_owned();
+    let ended = outcome.printed.len() - usize::from(outcome.failure.is_some());
     // From the end, so that the lines of those before stay where they are.
-    for (step, printed) in steps.iter().zip(&outcome.printed).rev() {
+    for (step, printed) in steps.iter().zip(&outcome.printed[..ended]).rev() {
         if let Some(shown) = differing(step, printed) {
             let line = shown.line;
             found.push(format!(

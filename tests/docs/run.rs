@@ -74,6 +74,8 @@ pub(crate) fn run(steps: &[Step], binaries: &Binaries, folder: &Path) -> Outcome
         )
         .env("HOME", folder)
         .env("PLATFORM", &platform.address)
+        .env("ORL_URL", format!("http://{}", platform.address))
+        .env("RELET_URL", format!("http://{}", platform.address))
         .stdin(Stdio::null())
         .stdout(out.try_clone().unwrap())
         .stderr(out)
