@@ -42,6 +42,8 @@ const FUNCTIONS: [&str; 10] = [
 
 /// The platform on one machine: never deployed, may use everything that is.
 const LOCAL: &str = "relet";
+/// The command for people: it knows the platform by its API alone.
+const CLI: &str = "orl";
 /// The tests of more than one crate.
 const TESTS: &str = "relet-tests";
 const TESTKIT: &str = "testkit";
@@ -152,10 +154,18 @@ fn engine(graph: &Graph) -> Vec<String> {
         .collect()
 }
 
+/// What the command names of the workspace: it is a client like any other.
+fn outsider(graph: &Graph) -> Vec<String> {
+    normal(graph, CLI, true)
+        .filter(|to| graph.contains_key(*to) || is_aws(to))
+        .map(|to| format!("{CLI} -> {to}: it calls the API, and knows nothing else"))
+        .collect()
+}
+
 /// Members of the workspace that no rule knows.
 fn strangers(graph: &Graph) -> Vec<String> {
     let known =
-        |name: &&String| layer(name).is_some() || [LOCAL, TESTS, TESTKIT].contains(&name.as_str());
+        |name: &&String| layer(name).is_some() || [LOCAL, CLI, TESTS, TESTKIT].contains(&name.as_str());
     graph
         .keys()
         .filter(|name| !known(name))
@@ -227,6 +237,11 @@ fn quick_tests_stay_quick() {
 }
 
 #[test]
+fn the_command_is_a_client_like_any_other() {
+    assert_eq!(outsider(&workspace().0), [""; 0]);
+}
+
+#[test]
 fn every_crate_has_its_layer_and_every_layer_its_crates() {
     let graph = workspace().0;
     assert_eq!(strangers(&graph), [""; 0]);
@@ -234,7 +249,7 @@ fn every_crate_has_its_layer_and_every_layer_its_crates() {
         .iter()
         .copied()
         .flatten()
-        .chain(&[LOCAL, TESTS, TESTKIT]);
+        .chain(&[LOCAL, CLI, TESTS, TESTKIT]);
     let missing: Vec<_> = named.filter(|name| !graph.contains_key(**name)).collect();
     assert_eq!(missing, [&""; 0]);
 }
@@ -328,6 +343,11 @@ fn the_rules_on_outside_crates_find_what_is_wrong() {
         ("dynamo: dynoxide-rs", 1),
     ];
     assert_finds(engine, &cases);
+    let cases = [
+        ("orl: reqwest http-api~ relet~; http-api:; relet:", 0),
+        ("orl: domain aws-sdk-sqs; domain:", 2),
+    ];
+    assert_finds(outsider, &cases);
 }
 
 #[test]
