@@ -50,7 +50,7 @@ fn pages() -> Vec<(String, String)> {
 fn binaries() -> Binaries {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--locked", "--bin", "relet"])
+        .args(["build", "--locked", "--bin", "relet", "--bin", "orl"])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(root())
         .output()

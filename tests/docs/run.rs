@@ -73,6 +73,7 @@ pub(crate) fn run(steps: &[Step], binaries: &Binaries, folder: &Path) -> Outcome
             format!("{}:{}:{path}", tools.display(), binaries.0.display()),
         )
         .env("HOME", folder)
+        .env("COLUMNS", "80")
         .env("PLATFORM", &platform.address)
         .env("ORL_URL", format!("http://{}", platform.address))
         .env("RELET_URL", format!("http://{}", platform.address))
