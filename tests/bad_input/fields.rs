@@ -1,5 +1,6 @@
 //! Every field of every body, wrong in every way that the contract names.
 
+use domain::limits::TOPOLOGY_GEN_MAX;
 use http_api::routes::{BodyRule, Operation, ROUTES};
 use serde_json::{Value, json};
 use testkit::fixtures::{AUDIENCE_ORG, GPU_MODEL, NODE};
@@ -74,9 +75,8 @@ fn wrong(kind: Kind) -> Vec<Value> {
         Kind::Count { max } => {
             let values = json!([0, -1, 1.5, 1.0, 1e30, "1", [], [1], true]);
             let mut large = vec![json!(i64::MIN)];
-            if max < u64::MAX {
-                large.extend([json!(max + 1), json!(u64::MAX), json!(4_294_967_297_u64)]);
-            }
+            let past = [max + 1, u64::MAX, 4_294_967_297, 9_007_199_254_740_992];
+            large.extend(past.into_iter().filter(|n| *n > max).map(Value::from));
             listed(values, &large)
         }
         Kind::NodeUnits => wrong_units(),
@@ -238,12 +238,24 @@ fn registry_fields() -> Vec<Field> {
         ("ownerOrgId", Kind::Id, true),
         ("gpuModelId", Kind::Id, true),
         ("units", Kind::NodeUnits, true),
-        ("topologyGen", Kind::Count { max: u64::MAX }, false),
+        (
+            "topologyGen",
+            Kind::Count {
+                max: TOPOLOGY_GEN_MAX,
+            },
+            false,
+        ),
     ];
     out.extend(fields_of(Operation::PutNode, &body, &each));
     let body = json!({ "topologyGen": 2, "units": [{ "id": "u" }] });
     let each = [
-        ("topologyGen", Kind::Count { max: u64::MAX }, true),
+        (
+            "topologyGen",
+            Kind::Count {
+                max: TOPOLOGY_GEN_MAX,
+            },
+            true,
+        ),
         ("units", Kind::NodeUnits, true),
     ];
     out.extend(fields_of(Operation::PutTopology, &body, &each));

@@ -5,6 +5,8 @@ pub mod endpoint;
 mod event;
 pub mod handlers;
 mod log;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 mod operation;
 pub mod problem;
 pub mod record;

@@ -17,13 +17,21 @@ use crate::request::{Call, bad};
 use crate::routes::Operation;
 use crate::view::{CallerView, KeyView, MadeKeyView};
 
+/// The key to make: with a role, or with permissions one by one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CreateBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "CreateKeyRequest"))]
+pub(crate) struct CreateBody {
+    /// Its name.
     name: String,
+    /// What its holder is in the org: stands for permissions.
     role: Option<String>,
+    /// What it may do, instead of a role.
     permissions: Option<Vec<String>>,
+    /// How long it is good; left out, until it is revoked.
     expires_in_seconds: Option<u32>,
+    /// Whether it belongs to an operator of the platform; operators alone make these.
     platform_operator: Option<bool>,
 }
 
@@ -54,7 +62,7 @@ where
             app::keys::revoke(store, clock, context, &org, &id).await?;
             Ok(Reply::none())
         }
-        Operation::WhoAmI => Reply::new(CallerView::of(&context.principal)),
+        Operation::GetCaller => Reply::new(CallerView::of(&context.principal)),
         _ => Err(misrouted(&call)),
     }
 }

@@ -6,7 +6,7 @@ use app::Error;
 use app::nodes::NodeRequest;
 use app::ports::{ChangeTopology, Clock, Ids, ListNodes, LoadVms, PutNode, SettleVm};
 use app::terms::TermStore;
-use domain::limits::{GPUS_PER_UNIT_MAX, UNITS_PER_NODE_MAX};
+use domain::limits::{GPUS_PER_UNIT_MAX, TOPOLOGY_GEN_MAX, UNITS_PER_NODE_MAX};
 use domain::{NodeId, UnitId, VmId};
 use serde::Deserialize;
 
@@ -16,26 +16,43 @@ use crate::request::{Call, NoFields, Object, bad, id, units};
 use crate::routes::Operation;
 use crate::view::{NodeSummaryView, NodeView, PageView, TerminationView, VmView};
 
+/// The node to register.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PutBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "PutNodeRequest"))]
+pub(crate) struct PutBody {
+    /// The org that owns it.
     owner_org_id: String,
+    /// The model of all its GPUs.
     gpu_model_id: String,
+    /// Its units, each once.
     units: Vec<Object<UnitBody>>,
+    /// The generation of its topology; 1 if it is left out.
     topology_gen: Option<u64>,
 }
 
+/// What a node is made of now.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct TopologyBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "PutTopologyRequest"))]
+pub(crate) struct TopologyBody {
+    /// Higher than the generation known.
     topology_gen: u64,
+    /// All its units, each once.
     units: Vec<Object<UnitBody>>,
 }
 
+/// A unit of a node.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UnitBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "UnitRequest"))]
+pub(crate) struct UnitBody {
+    /// Its id, within its node.
     id: String,
+    /// How many GPUs are in it; 1 if it is left out.
     gpus: Option<u16>,
 }
 
@@ -126,8 +143,9 @@ fn sizes(given: &[Object<UnitBody>]) -> Result<BTreeMap<UnitId, u16>, Error> {
 }
 
 fn generation(number: u64) -> Result<u64, Error> {
-    if number == 0 {
-        return Err(bad("topologyGen is counted from 1"));
+    if !(1..=TOPOLOGY_GEN_MAX).contains(&number) {
+        let text = format!("topologyGen is a number from 1 to {TOPOLOGY_GEN_MAX}");
+        return Err(bad(text));
     }
     Ok(number)
 }

@@ -14,15 +14,26 @@ use crate::request::{Call, NoFields, bad, id, unit_ids};
 use crate::routes::Operation;
 use crate::view::{AvailabilityView, VmView};
 
+/// The VM to place: so many GPUs or these units, on a node, on a reservation of it, or on any
+/// node of a model.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CreateBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "CreateVmRequest"))]
+pub(crate) struct CreateBody {
+    /// Its name.
     name: String,
+    /// What it is bought as.
     tier: String,
+    /// How many GPUs it is to have, instead of `unitIds`.
     gpu_count: Option<u32>,
+    /// The units that it is to have, all of one node: instead of `gpuCount`, with `nodeId`.
     unit_ids: Option<Vec<String>>,
+    /// The node that it is to run on.
     node_id: Option<String>,
+    /// The model of its GPUs; without `nodeId`, on any node that has it.
     gpu_model_id: Option<String>,
+    /// The reservation that it is to be placed on, with `nodeId` and without `gpuModelId`.
     reservation_id: Option<String>,
 }
 
