@@ -164,8 +164,9 @@ fn outsider(graph: &Graph) -> Vec<String> {
 
 /// Members of the workspace that no rule knows.
 fn strangers(graph: &Graph) -> Vec<String> {
-    let known =
-        |name: &&String| layer(name).is_some() || [LOCAL, CLI, TESTS, TESTKIT].contains(&name.as_str());
+    let known = |name: &&String| {
+        layer(name).is_some() || [LOCAL, CLI, TESTS, TESTKIT].contains(&name.as_str())
+    };
     graph
         .keys()
         .filter(|name| !known(name))

@@ -47,10 +47,13 @@ fn pages() -> Vec<(String, String)> {
 }
 
 /// Builds the commands, and says where they are.
+///
+/// They are built as `cargo test` builds them, for the tests named `platform` that run them too:
+/// with other features the same crates would be compiled once more.
 fn binaries() -> Binaries {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--locked", "--bin", "relet", "--bin", "orl"])
+        .args(["test", "--locked", "--no-run", "--test", "platform"])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(root())
         .output()
@@ -58,12 +61,18 @@ fn binaries() -> Binaries {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "cannot build the commands: {said}");
     let messages = cargo_metadata::Message::parse_stream(output.stdout.as_slice());
-    let made = messages.filter_map(|message| match message.unwrap() {
-        cargo_metadata::Message::CompilerArtifact(artifact) => artifact.executable,
-        _ => None,
-    });
-    let folder = made.last().unwrap();
-    Binaries(folder.parent().unwrap().as_std_path().to_owned())
+    let made: Vec<PathBuf> = messages
+        .filter_map(|message| match message.unwrap() {
+            cargo_metadata::Message::CompilerArtifact(made) if made.target.is_bin() => {
+                Some(made.executable?.into_std_path_buf())
+            }
+            _ => None,
+        })
+        .collect();
+    let of = |name: &str| made.iter().find(|path| path.ends_with(name));
+    let (relet, orl) = (of("relet").unwrap(), of("orl").unwrap());
+    assert_eq!(relet.parent(), orl.parent());
+    Binaries(relet.parent().unwrap().to_owned())
 }
 
 /// What is wrong with a page; empty if nothing is.
