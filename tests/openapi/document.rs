@@ -345,13 +345,15 @@ fn info(advice: &BTreeMap<String, String>) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "summary": "Sell a reserved GPU twice, and take it back at once.",
         "description": format!(
-            "JSON both ways. Clients tolerate fields of answers that they do not know; a field of a \
-             request, a query parameter or a condition that a call does not know is refused with 400 \
-             and named. Times are RFC 3339 in UTC. What has no value is left out.\n\nEvery answer \
-             has an `x-request-id`. Every error has one body: a sentence, a stable `code` and the \
-             request's id. Beside the errors listed with each operation, a path that is none is \
-             answered with 404 `not_found`, and another method on a path that is one with 405 \
-             `method_not_allowed`: {method}."
+            "JSON both ways. Clients tolerate fields of answers that they do not know; a field of \
+             a request, a query parameter or a condition that a call does not know is refused \
+             with 400 and named. Times are RFC 3339 in UTC. What has no value is left \
+             out.\n\n\
+             Every answer has an `x-request-id`. Every error has one body: a sentence, a stable \
+             `code` and the request's id. Beside the errors listed with each operation, a path \
+             that is none is answered with 404 `not_found`, and another method on a path that is \
+             one with 405 `method_not_allowed`: {method}. A gateway in front that cannot reach the \
+             service answers by itself, with a `message`."
         ),
         "license": { "name": "Apache License 2.0", "identifier": "Apache-2.0" },
     })

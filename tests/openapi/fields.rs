@@ -12,7 +12,7 @@ use domain::limits::{
     UNITS_PER_REQUEST_MAX, UNITS_PER_RESERVATION_MAX, VM_NAME_CHARS_MAX,
 };
 use domain::{Status, Tier, VmStatus};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// An id.
 pub(crate) fn id() -> Value {
@@ -44,6 +44,49 @@ fn one_of(names: impl IntoIterator<Item = &'static str>) -> Value {
     json!({ "enum": names.into_iter().collect::<Vec<_>>() })
 }
 
+/// A closed list of names that more than one field takes, as a component of its own.
+fn named(component: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{component}") })
+}
+
+/// Those components.
+pub(crate) fn lists() -> Map<String, Value> {
+    let list = |description: &str, names: &[&'static str]| {
+        let mut list = json!({ "type": "string", "description": description });
+        list["enum"] = json!(names);
+        list
+    };
+    let lists = [
+        (
+            "ReservationStatus",
+            list("What a reservation is.", &Status::ALL.map(Status::as_str)),
+        ),
+        (
+            "VmStatus",
+            list("What a VM is.", &VmStatus::ALL.map(VmStatus::as_str)),
+        ),
+        (
+            "Tier",
+            list("What a VM is bought as.", &Tier::ALL.map(Tier::as_str)),
+        ),
+        (
+            "Role",
+            list("What somebody is in an org.", &Role::ALL.map(Role::as_str)),
+        ),
+        (
+            "Permission",
+            list(
+                "Something that a key may do.",
+                &Permission::ALL.map(Permission::as_str),
+            ),
+        ),
+    ];
+    lists
+        .map(|(name, list)| (name.to_owned(), list))
+        .into_iter()
+        .collect()
+}
+
 fn number(min: u64, max: Option<u64>) -> Value {
     let mut number = json!({ "format": "int64", "minimum": min });
     if let Some(max) = max {
@@ -59,18 +102,15 @@ fn count(min: u32, max: Option<u32>) -> Value {
 }
 
 fn permissions() -> Value {
-    json!({
-        "items": { "type": "string", "enum": Permission::ALL.map(Permission::as_str) },
-        "uniqueItems": true,
-    })
+    json!({ "items": named("Permission"), "uniqueItems": true })
 }
 
 fn tiers_free() -> Value {
-    let free = json!({ "$ref": "#/components/schemas/FreeCapacity" });
+    let free = named("FreeCapacity");
     let each = Tier::ALL.map(|tier| (tier.as_str().to_owned(), free.clone()));
     json!({
         "additionalProperties": null,
-        "properties": each.into_iter().collect::<serde_json::Map<_, _>>(),
+        "properties": each.into_iter().collect::<Map<_, _>>(),
     })
 }
 
@@ -79,8 +119,13 @@ fn asked(schema: &str, field: &str) -> Option<Value> {
     let gpus_max = u32::from(GPUS_PER_UNIT_MAX);
     Some(match (schema, field) {
         ("PutNodeRequest" | "PutTopologyRequest", "units") => {
-            json!({ "minItems": 1, "maxItems": UNITS_PER_NODE_MAX })
+            json!({ "minItems": 1, "maxItems": UNITS_PER_NODE_MAX, "uniqueItems": true })
         }
+        // The years that there are; at their very ends, the offset decides.
+        (request, name) if request.ends_with("Request") && name.ends_with("At") => json!({
+            "format": "date-time",
+            "pattern": "^(19[7-9][0-9]|[2-9][0-9]{3})-",
+        }),
         ("CreateReservationRequest", "allowedOrgIds") => ids(1, Some(ORGS_PER_LIST_MAX)),
         ("CreateKeyRequest", "name") => text(KEY_NAME_CHARS_MAX),
         ("CreateKeyRequest", "permissions") => {
@@ -103,12 +148,12 @@ pub(crate) fn holds(schema: &str, field: &str) -> Option<Value> {
         return Some(asked);
     }
     Some(match (schema, field) {
-        ("Vm", "status") => one_of(VmStatus::ALL.map(VmStatus::as_str)),
+        ("Vm", "status") => named("VmStatus"),
         ("Health", "status") => one_of(["ok"]),
-        (_, "status") => one_of(Status::ALL.map(Status::as_str)),
+        (_, "status") => named("ReservationStatus"),
         (_, "state") => one_of(["free", "reserved", "released"]),
-        (_, "tier") => one_of(Tier::ALL.map(Tier::as_str)),
-        (_, "role") => one_of(Role::ALL.map(Role::as_str)),
+        (_, "tier") => named("Tier"),
+        (_, "role") => named("Role"),
         (_, "type") => one_of(EventType::ALL.map(EventType::as_str)),
         (_, "kind") => one_of(ActorKind::ALL.map(ActorKind::as_str)),
         (_, "permissions") => permissions(),
@@ -147,10 +192,6 @@ pub(crate) fn holds(schema: &str, field: &str) -> Option<Value> {
 
 /// What a query parameter may be, and what it does.
 pub(crate) fn query(name: &str) -> (Value, &'static str) {
-    let string = |mut schema: Value| {
-        schema["type"] = json!("string");
-        schema
-    };
     match name {
         "limit" => (
             json!({ "type": "integer", "minimum": 1, "maximum": PAGE_ITEMS_MAX,
@@ -159,21 +200,18 @@ pub(crate) fn query(name: &str) -> (Value, &'static str) {
         ),
         "cursor" => (
             json!({ "type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9_-]+$" }),
-            "Where the list goes on: the `nextCursor` of the page before, with the same filters. It \
-             is sealed, and good for this list alone.",
+            "Where the list goes on: the `nextCursor` of the page before, with the same filters. \
+             It is sealed, and good for this list alone.",
         ),
         "status" => (
-            string(one_of(Status::ALL.map(Status::as_str))),
+            named("ReservationStatus"),
             "Only reservations that are this now.",
         ),
         "role" => (
-            string(one_of(Part::ALL.map(Part::as_str))),
+            json!({ "type": "string", "enum": Part::ALL.map(Part::as_str) }),
             "Only reservations in which the org has this part.",
         ),
-        "tier" => (
-            string(one_of(Tier::ALL.map(Tier::as_str))),
-            "Only what is free at this tier.",
-        ),
+        "tier" => (named("Tier"), "Only what is free at this tier."),
         "gpuModelId" => (id(), "Only this model."),
         "dryRun" => (
             json!({ "type": "boolean" }),

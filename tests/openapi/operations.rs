@@ -88,8 +88,8 @@ fn reservations(operation: Operation) -> Option<Words> {
         Operation::CreateReservation => (
             "Reserve units of a node",
             "For the orgs of `allowedOrgIds`, from `startsAt`, or now, until `endsAt`, or until it \
-             is ended. Units are reserved whole, and no unit twice at any instant. Open to platform \
-             operators and to the org that owns the node.",
+             is ended. Units are reserved whole, and no unit twice at any instant. Open to \
+             platform operators and to the org that owns the node.",
         ),
         Operation::ListReservations => (
             "List the reservations of a node",
@@ -98,7 +98,8 @@ fn reservations(operation: Operation) -> Option<Words> {
         ),
         Operation::GetReservation => (
             "Get a reservation",
-            "Its `ETag` is its version: send it as `If-Match` to change it only if nobody else has.",
+            "Its `ETag` is its version: send it as `If-Match` to change it only if nobody else \
+             has.",
         ),
         Operation::ReaffirmReservation => (
             "Re-affirm a reservation that needs review",
@@ -136,9 +137,9 @@ fn market(operation: Operation) -> Option<Words> {
         Operation::GetVm => ("Get a VM", "Open to its org and to platform operators."),
         Operation::TerminateVm => (
             "Terminate a VM",
-            "It is told to stop; its units are free once its machine confirms that it is gone. Open \
-             to its org, to platform operators, and to whoever may reclaim the units that a spot VM \
-             is on. Terminating it again changes nothing.",
+            "It is told to stop; its units are free once its machine confirms that it is gone. \
+             Open to its org, to platform operators, and to whoever may reclaim the units that a \
+             spot VM is on. Terminating it again changes nothing.",
         ),
         Operation::ListAvailability => (
             "List what is free, by GPU model and tier",
@@ -176,8 +177,8 @@ fn nodes(operation: Operation) -> Option<Words> {
         ),
         Operation::ConfirmTermination => (
             "Confirm that a VM is gone",
-            "Said by the node's agent once nothing of the VM runs any more: only then are its units \
-             free. Repeats are answered the same way.",
+            "Said by the node's agent once nothing of the VM runs any more: only then are its \
+             units free. Repeats are answered the same way.",
         ),
         _ => return None,
     };

@@ -21,7 +21,11 @@ pub(crate) fn tidied(schemas: Map<String, Value>) -> Map<String, Value> {
         finished(&name, &mut schema);
         (name, schema)
     };
-    schemas.into_iter().map(finish).collect()
+    schemas
+        .into_iter()
+        .map(finish)
+        .chain(fields::lists())
+        .collect()
 }
 
 fn finished(name: &str, schema: &mut Value) {
@@ -102,6 +106,9 @@ fn refine(property: &mut Value, holds: Value) {
     let Value::Object(holds) = holds else {
         unreachable!("what a field holds is an object")
     };
+    if holds.contains_key("$ref") {
+        object.remove("type");
+    }
     for (name, value) in holds {
         if value.is_null() {
             object.remove(&name);

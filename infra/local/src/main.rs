@@ -26,6 +26,10 @@ async fn main() -> ExitCode {
             relet::demo::demo(&mut output).await
         }
         Command::Key(args) => relet::keys::print(&args.data, args.part, &mut output),
+        Command::OperatorKey(args) => {
+            relet::logs::to_stderr("info");
+            relet::operator::make(args.asked(), &mut output).await
+        }
         Command::Audit(AuditCommand::Verify(args)) => {
             relet::logs::to_stderr("error");
             match args.source(|name| std::env::var(name).ok()) {

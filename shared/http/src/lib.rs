@@ -5,6 +5,7 @@ pub mod endpoint;
 mod event;
 pub mod handlers;
 mod log;
+mod number;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 mod operation;

@@ -31,7 +31,7 @@ pub type ProductionService = Service<DynamoStore, SystemClock, SystemIds>;
 /// # Errors
 /// A missing variable, or a store that cannot be reached.
 pub async fn store() -> Result<DynamoStore, Error> {
-    crate::telemetry::init();
+    crate::telemetry::init(config::metrics_namespace()?);
     let settings = Settings {
         table: config::table()?,
         ..Settings::default()

@@ -3,15 +3,21 @@
 //! CloudWatch's embedded metric format.
 
 use std::io::Write as _;
+use std::sync::OnceLock;
 
 use app::ports::Clock as _;
 use tracing_subscriber::EnvFilter;
 
 use crate::clock::SystemClock;
 
-/// Starts both. `RUST_LOG` sets the level of the log; `info` without it. Calling it again changes
-/// nothing.
-pub fn init() {
+/// Where the numbers go.
+static NAMESPACE: OnceLock<String> = OnceLock::new();
+
+/// Starts both. `RUST_LOG` sets the level of the log; `info` without it. The numbers go to this
+/// namespace of CloudWatch. Calling it again changes nothing.
+pub fn init(namespace: String) {
+    // A second one is refused; the first one stays.
+    let _ = NAMESPACE.set(namespace);
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let format = tracing_subscriber::fmt()
         .json()
@@ -31,7 +37,8 @@ pub fn init() {
 /// Writes what was counted since the last call. To be called at the end of each event, before its
 /// reply: afterwards the service may stop the process for as long as it likes.
 pub fn flush() {
-    let lines = metrics::take_embedded(SystemClock.now().unix_ms());
+    let namespace = NAMESPACE.get().map_or(metrics::NAMESPACE, String::as_str);
+    let lines = metrics::take_embedded(namespace, SystemClock.now().unix_ms());
     if !lines.is_empty() {
         // Whole lines at once, so that none is torn by a line of the log. If nobody reads them,
         // nothing is left to do.

@@ -4,6 +4,7 @@
 mod wire;
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use app::ports::StoreResult;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -11,10 +12,11 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::{Client, Config};
 use dynamo::DynamoStore;
+use dynamo::table::Definition;
 use dynoxide::{Database, ImportOptions};
 use std::time::Duration;
 
-pub use wire::{Call, Fault, Wire};
+pub use wire::{Access, Call, Fault, Wire};
 
 /// The name of the table.
 pub const TABLE: &str = "relet";
@@ -64,7 +66,7 @@ impl Engine {
         let endpoint = format!("http://{address}");
         let wire = Wire::default();
         let client = client(&endpoint, &wire);
-        let made: StoreResult<()> = dynamo::table::create(&client, TABLE).await;
+        let made: StoreResult<()> = dynamo::table::create(&client, TABLE, table()).await;
         made.unwrap_or_else(|error| unreachable!("no table: {error}"));
         Self {
             store: DynamoStore::new(client, TABLE),
@@ -118,6 +120,15 @@ impl Engine {
     pub fn another_store(&self) -> DynamoStore {
         DynamoStore::new(client(&self.endpoint, &Wire::default()), TABLE)
     }
+}
+
+/// The table as the template has it, read once in a process.
+fn table() -> &'static Definition {
+    static READ: OnceLock<Definition> = OnceLock::new();
+    READ.get_or_init(|| {
+        let table = relet_template::table();
+        table.unwrap_or_else(|error| unreachable!("{error}"))
+    })
 }
 
 impl Drop for Engine {

@@ -82,13 +82,21 @@ impl DynamoStore {
             loader = loader.region(Region::new(region.clone()));
         }
         let store = Self::new(Client::new(&loader.load().await), &settings.table);
-        // One cheap read, so that name, TLS and credentials are there before the first request.
+        store.open().await?;
+        Ok(store)
+    }
+
+    /// Makes one cheap read, so that name, TLS and credentials are there before the first request.
+    ///
+    /// # Errors
+    /// [`app::StoreError`] if the table does not answer.
+    pub async fn open(&self) -> StoreResult<()> {
         let nothing = Key {
             pk: "WARM".to_owned(),
             sk: "WARM".to_owned(),
         };
-        store.get(&nothing).await?;
-        Ok(store)
+        self.get(&nothing).await?;
+        Ok(())
     }
 
     /// The client, for what is not the store's business: the table's stream, tests.

@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, misrouted, page};
+use crate::number::Whole;
 use crate::request::{Call, bad};
 use crate::routes::Operation;
 use crate::view::{CallerView, KeyView, MadeKeyView};
@@ -30,7 +31,7 @@ pub(crate) struct CreateBody {
     /// What it may do, instead of a role.
     permissions: Option<Vec<String>>,
     /// How long it is good; left out, until it is revoked.
-    expires_in_seconds: Option<u32>,
+    expires_in_seconds: Option<Whole>,
     /// Whether it belongs to an operator of the platform; operators alone make these.
     platform_operator: Option<bool>,
 }
@@ -74,18 +75,17 @@ fn key_request(org: OrgId, body: CreateBody) -> Result<KeyRequest, Error> {
             "name has 1 to {KEY_NAME_CHARS_MAX} characters"
         )));
     }
-    let life = body.expires_in_seconds;
-    if life.is_some_and(|seconds| !(1..=KEY_LIFE_SECONDS_MAX).contains(&seconds)) {
-        return Err(bad(format!(
-            "expiresInSeconds is a number from 1 to {KEY_LIFE_SECONDS_MAX}, or leave it out"
-        )));
-    }
+    let life = |seconds: Whole| {
+        let text = "expiresInSeconds is a number from 1 to";
+        let within = seconds.within(1, KEY_LIFE_SECONDS_MAX);
+        within.ok_or_else(|| bad(format!("{text} {KEY_LIFE_SECONDS_MAX}, or leave it out")))
+    };
     Ok(KeyRequest {
         org,
         name: body.name,
         grant: grant(body.role.as_deref(), body.permissions.as_deref())?,
         operator: body.platform_operator.unwrap_or(false),
-        life_seconds: life,
+        life_seconds: body.expires_in_seconds.map(life).transpose()?,
     })
 }
 

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, misrouted, page};
+use crate::number::Whole;
 use crate::request::{Call, NoFields, Object, bad, id, units};
 use crate::routes::Operation;
 use crate::view::{NodeSummaryView, NodeView, PageView, TerminationView, VmView};
@@ -29,7 +30,7 @@ pub(crate) struct PutBody {
     /// Its units, each once.
     units: Vec<Object<UnitBody>>,
     /// The generation of its topology; 1 if it is left out.
-    topology_gen: Option<u64>,
+    topology_gen: Option<Whole>,
 }
 
 /// What a node is made of now.
@@ -39,7 +40,7 @@ pub(crate) struct PutBody {
 #[cfg_attr(feature = "openapi", schemars(rename = "PutTopologyRequest"))]
 pub(crate) struct TopologyBody {
     /// Higher than the generation known.
-    topology_gen: u64,
+    topology_gen: Whole,
     /// All its units, each once.
     units: Vec<Object<UnitBody>>,
 }
@@ -53,7 +54,7 @@ pub(crate) struct UnitBody {
     /// Its id, within its node.
     id: String,
     /// How many GPUs are in it; 1 if it is left out.
-    gpus: Option<u16>,
+    gpus: Option<Whole>,
 }
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
@@ -118,7 +119,7 @@ fn node_request(call: &Call) -> Result<NodeRequest, Error> {
     let body: PutBody = call.json()?;
     Ok(NodeRequest {
         units: sizes(&body.units)?,
-        topology_gen: generation(body.topology_gen.unwrap_or(1))?,
+        topology_gen: generation(body.topology_gen.unwrap_or(Whole(1)))?,
         owner: id("ownerOrgId", &body.owner_org_id)?,
         gpu_model: id("gpuModelId", &body.gpu_model_id)?,
         id: call.id("nodeId")?,
@@ -131,21 +132,22 @@ fn sizes(given: &[Object<UnitBody>]) -> Result<BTreeMap<UnitId, u16>, Error> {
     units("units", &names, UNITS_PER_NODE_MAX)?;
     let mut sizes = BTreeMap::new();
     for Object(unit) in given {
-        let gpus = unit.gpus.unwrap_or(1);
-        if !(1..=GPUS_PER_UNIT_MAX).contains(&gpus) {
-            return Err(bad(format!(
+        let gpus = unit.gpus.unwrap_or(Whole(1)).within(1, GPUS_PER_UNIT_MAX);
+        let gpus = gpus.ok_or_else(|| {
+            bad(format!(
                 "gpus of a unit is a number from 1 to {GPUS_PER_UNIT_MAX}"
-            )));
-        }
+            ))
+        })?;
         sizes.insert(id("units", &unit.id)?, gpus);
     }
     Ok(sizes)
 }
 
-fn generation(number: u64) -> Result<u64, Error> {
-    if !(1..=TOPOLOGY_GEN_MAX).contains(&number) {
-        let text = format!("topologyGen is a number from 1 to {TOPOLOGY_GEN_MAX}");
-        return Err(bad(text));
-    }
-    Ok(number)
+fn generation(number: Whole) -> Result<u64, Error> {
+    let text = || {
+        bad(format!(
+            "topologyGen is a number from 1 to {TOPOLOGY_GEN_MAX}"
+        ))
+    };
+    number.within(1, TOPOLOGY_GEN_MAX).ok_or_else(text)
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::handlers::{capacity, keys, nodes, reservations, vms};
+use crate::number::Whole;
 use crate::problem::Problem;
 use crate::request::{NoFields, Object};
 use crate::routes::Operation;
@@ -104,5 +105,20 @@ impl<T: JsonSchema> JsonSchema for Object<T> {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         T::json_schema(generator)
+    }
+}
+
+/// Written as any whole number.
+impl JsonSchema for Whole {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        u64::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        u64::json_schema(generator)
     }
 }
