@@ -193,9 +193,8 @@ fn document(graph: &Graph) -> Vec<String> {
 
 /// Members of the workspace that no rule knows.
 fn strangers(graph: &Graph) -> Vec<String> {
-    let known = |name: &&String| {
-        layer(name).is_some() || [LOCAL, TEMPLATE, CLI, TESTS, TESTKIT].contains(&name.as_str())
-    };
+    let others = [LOCAL, TEMPLATE, CLI, TESTS, TESTKIT];
+    let known = |name: &&String| layer(name).is_some() || others.contains(&name.as_str());
     graph
         .keys()
         .filter(|name| !known(name))

@@ -105,19 +105,22 @@ impl Global {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Reservations: exclusive rights over units of a node, for a term
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  orl reservations list gpu-node-1"
+    )]
     Reservations(reservations::Command),
     /// Nodes and their units
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  orl nodes list")]
     Nodes(nodes::Command),
     /// Virtual machines
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  orl vms list spot-buyer")]
     Vms(vms::Command),
     /// What is free
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  orl gpu-availability get")]
     GpuAvailability(gpus::Command),
     /// API keys of an org
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  orl api-keys list neocloud")]
     ApiKeys(keys::Command),
     /// Say whose key it is, and what it may do
     #[command(after_help = "Example:\n  orl whoami")]
@@ -129,7 +132,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  orl openapi --output yaml")]
     Openapi,
     /// Keep a key on this machine, or take it away
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  orl auth status")]
     Auth(auth::Command),
     /// Print the version of orl
     #[command(after_help = "Example:\n  orl version")]

@@ -47,8 +47,8 @@ pub struct Client {
 /// What one try came to.
 enum Tried {
     Done(Answer),
-    /// It failed; how, and how long the platform wants to be left alone.
-    Failed(Failure, Cause, Option<Duration>),
+    /// It failed; how.
+    Failed(Failure, Cause),
 }
 
 /// Why a try failed, as far as it matters for another one.
@@ -103,9 +103,9 @@ impl Client {
             let left = timeout.saturating_sub(began.elapsed());
             let attempt = self.attempt(call, url.clone(), headers.clone());
             let tried = tokio::time::timeout(left, attempt).await;
-            let (failure, cause, wanted) = match tried {
+            let (failure, cause) = match tried {
                 Ok(Tried::Done(answer)) => return Ok(answer),
-                Ok(Tried::Failed(failure, cause, wanted)) => (failure, cause, wanted),
+                Ok(Tried::Failed(failure, cause)) => (failure, cause),
                 Err(_) => return Err(self.too_slow(call, timeout)),
             };
             let repeatable = match cause {
@@ -113,6 +113,7 @@ impl Client {
                 Cause::Passing => call.repeat != Repeat::Never,
                 Cause::Final => false,
             };
+            let wanted = failure.wait;
             let pause = (PAUSE * 2_u32.pow(tries - 1)).max(wanted.unwrap_or_default());
             let left = timeout.saturating_sub(began.elapsed());
             if !repeatable || tries == TRIES_MAX {
@@ -258,7 +259,8 @@ impl Client {
         if passing && call.repeat != Repeat::Safe && status != 429 {
             failure = failure.hint(UNKNOWN);
         }
-        Tried::Failed(failure, cause, retry_after(headers))
+        failure.wait = retry_after(headers);
+        Tried::Failed(failure, cause)
     }
 
     fn refused_key(&self, failure: Failure) -> Failure {
@@ -295,8 +297,9 @@ impl Client {
         } else {
             Cause::Final
         };
-        let failure = Failure::new(exit, what).hint(hint);
-        Tried::Failed(failure, cause, retry_after(headers))
+        let mut failure = Failure::new(exit, what).hint(hint);
+        failure.wait = retry_after(headers);
+        Tried::Failed(failure, cause)
     }
 
     fn redirected(&self, headers: &HeaderMap) -> Tried {
@@ -305,11 +308,7 @@ impl Client {
         let to: String = to.chars().take(200).collect();
         let what = format!("{host} points elsewhere ({to}); the API key is not sent there");
         let hint = "if that is the platform, give its URL with --url or orl auth login";
-        Tried::Failed(
-            Failure::new(Exit::Server, what).hint(hint),
-            Cause::Final,
-            None,
-        )
+        Tried::Failed(Failure::new(Exit::Server, what).hint(hint), Cause::Final)
     }
 
     fn no_answer(&self, call: &Call, error: &reqwest::Error) -> Tried {
@@ -318,18 +317,18 @@ impl Client {
             let what = format!("cannot reach {host}: {}", root(error));
             let hint = "is it running, and is the URL right? orl auth status shows the URL";
             let failure = Failure::new(Exit::Server, what).hint(hint);
-            return Tried::Failed(failure, Cause::Unsent, None);
+            return Tried::Failed(failure, Cause::Unsent);
         }
         let what = format!("{host} gave no answer: {}", root(error));
         let failure = Failure::new(Exit::Server, what).hint(outcome(call));
-        Tried::Failed(failure, Cause::Passing, None)
+        Tried::Failed(failure, Cause::Passing)
     }
 
     fn cut(&self, call: &Call) -> Tried {
         let host = &self.settings.url.value;
         let what = format!("the answer of {host} was cut off");
         let failure = Failure::new(Exit::Server, what).hint(outcome(call));
-        Tried::Failed(failure, Cause::Passing, None)
+        Tried::Failed(failure, Cause::Passing)
     }
 
     fn too_long(&self) -> Tried {
@@ -337,11 +336,7 @@ impl Client {
         let most = ANSWER_BYTES_MAX / 1024 / 1024;
         let what = format!("the answer of {host} is longer than {most} MiB");
         let hint = "that is no answer of this API: is the URL right?";
-        Tried::Failed(
-            Failure::new(Exit::Server, what).hint(hint),
-            Cause::Final,
-            None,
-        )
+        Tried::Failed(Failure::new(Exit::Server, what).hint(hint), Cause::Final)
     }
 
     fn too_slow(&self, call: &Call, timeout: Duration) -> Failure {

@@ -47,7 +47,7 @@ pub fn path(env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 /// Reads the file; `None` if there is none.
 ///
 /// # Errors
-/// If others may read it, or it is not what [`write`] wrote.
+/// If others may read it, or it is not what [`write()`] wrote.
 pub fn read(path: &Path) -> Result<Option<Kept>, Failure> {
     let file = match File::open(path) {
         Ok(file) => file,

@@ -1,6 +1,7 @@
 //! Why a command ends without success: what happened, what to do next, and the exit code.
 
 use std::fmt;
+use std::time::Duration;
 
 /// An exit code. The numbers are stable: scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,6 +88,8 @@ pub struct Failure {
     pub request_id: Option<String>,
     /// What to do next.
     pub hint: Option<String>,
+    /// How long the platform wants to be left alone.
+    pub wait: Option<Duration>,
 }
 
 impl Failure {
@@ -98,6 +101,7 @@ impl Failure {
             code: None,
             request_id: None,
             hint: None,
+            wait: None,
         }
     }
 
@@ -126,17 +130,13 @@ pub fn hint_of(status: u16, code: &str) -> Option<&'static str> {
         "forbidden" => {
             "orl whoami says what this key may do; use a key of that org with the right role"
         }
-        "not_found" => {
-            "check the ids; it may also be that this key may not see it: orl whoami says who you are"
-        }
+        "not_found" => "check the ids, and by orl whoami whether this key may see it",
         "reservation_not_active" => "orl reservations get shows its status and its term",
         "unit_draining" => "a VM is still stopping there: release the unit again once it is gone",
         "units_already_reserved" => "take other units, or a term that begins when these are free",
         "units_lost" => "orl reservations end gives the reservation up",
         "stale_topology" => "orl nodes get shows the topologyGen known: send a higher one",
-        "insufficient_capacity" => {
-            "orl gpu-availability get shows what is free; try another tier, node or count"
-        }
+        "insufficient_capacity" => "orl gpu-availability get shows what is free",
         "vm_not_condemned" => "nobody told this VM to stop: do not confirm it",
         "node_already_registered" => {
             "orl nodes get shows it; orl nodes topology put changes its units"
@@ -149,6 +149,7 @@ pub fn hint_of(status: u16, code: &str) -> Option<&'static str> {
         "ends_too_early" => "--ends-at lies after --starts-at and ahead of now",
         "throttled" => "wait a second, then try again",
         "unavailable" => "the outcome is not known: look with get or list before you try again",
+        "bad_request" => "--help shows the flags, and an example",
         "internal" => "a fault of the platform: tell whoever runs it the request id",
         _ if status >= 500 => "try again later",
         _ => return None,

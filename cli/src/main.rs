@@ -13,11 +13,14 @@ use orl::redact::redacted;
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     let colour = !args.iter().any(|arg| arg == "--no-color");
+    if !colour {
+        anstream::ColorChoice::Never.write_global();
+    }
     let cli = match parsed(args, colour) {
         Ok(cli) => cli,
         Err(error) => return misread(&error),
     };
-    let mut screen = Screen::new(cli.global.output, colour);
+    let mut screen = Screen::new(cli.global.output);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -48,7 +51,7 @@ fn parsed(args: Vec<OsString>, colour: bool) -> Result<Cli, clap::Error> {
 /// where none belongs, so it goes without one.
 fn misread(error: &clap::Error) -> ExitCode {
     let text = error.render();
-    let mut screen = Screen::new(Format::Table, true);
+    let mut screen = Screen::new(Format::Table);
     if error.use_stderr() {
         let mut stream = anstream::stderr();
         // Nothing is left to do if nobody reads it.

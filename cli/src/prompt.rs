@@ -11,25 +11,40 @@ use crate::output::Screen;
 /// Most characters that are taken in.
 const CHARS_MAX: usize = 4_096;
 
-/// A terminal that does not show what is typed. Dropped, it does again.
-struct Silent {
+/// A terminal in another mode. Dropped, it is as it was before.
+#[derive(Debug)]
+pub struct Mode {
     before: Termios,
 }
 
-impl Silent {
-    fn begin() -> io::Result<Self> {
+impl Mode {
+    fn begin(change: impl FnOnce(&mut Termios)) -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
-        let mut silent = before.clone();
-        // Signals too are read as what was typed, so that Ctrl-C cannot leave the terminal silent.
-        silent.local_modes &= !(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
-        silent.special_codes[SpecialCodeIndex::VMIN] = 1;
-        silent.special_codes[SpecialCodeIndex::VTIME] = 0;
-        tcsetattr(io::stdin(), OptionalActions::Now, &silent)?;
+        let mut changed = before.clone();
+        change(&mut changed);
+        tcsetattr(io::stdin(), OptionalActions::Now, &changed)?;
         Ok(Self { before })
+    }
+
+    /// What is typed does not show. Signals too are read as what was typed, so that Ctrl-C cannot
+    /// leave the terminal like this.
+    fn silent() -> io::Result<Self> {
+        Self::begin(|mode| {
+            mode.local_modes &= !(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+            mode.special_codes[SpecialCodeIndex::VMIN] = 1;
+            mode.special_codes[SpecialCodeIndex::VTIME] = 0;
+        })
+    }
+
+    /// Ctrl-C does not drop what is on its way to the screen: as it goes on after the signal is
+    /// out, the answer to it could be lost. `None` where there is no terminal.
+    #[must_use]
+    pub fn unflushed() -> Option<Self> {
+        Self::begin(|mode| mode.local_modes |= LocalModes::NOFLSH).ok()
     }
 }
 
-impl Drop for Silent {
+impl Drop for Mode {
     fn drop(&mut self) {
         // Nothing is left to do where the terminal has gone.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
@@ -42,8 +57,9 @@ impl Drop for Silent {
 /// If the terminal fails, or Ctrl-C is typed.
 pub fn secret(screen: &mut Screen, ask: &str) -> Result<String, Failure> {
     let failed = |error: io::Error| Failure::local(format!("the terminal failed: {error}"));
+    // First silence, then the question: who answers at once must not be seen either.
+    let silent = Mode::silent().map_err(failed)?;
     screen.say_on(ask);
-    let silent = Silent::begin().map_err(failed)?;
     let mut typed = Vec::new();
     let outcome = loop {
         let mut byte = [0_u8];
@@ -72,16 +88,26 @@ pub fn secret(screen: &mut Screen, ask: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&typed).into_owned())
 }
 
-/// Asks for yes or no; anything but yes is no.
+/// Asks for yes or no; anything but yes is no. It can be left while nobody has answered.
 ///
 /// # Errors
 /// If the terminal fails.
-pub fn confirmed(screen: &mut Screen, ask: &str) -> Result<bool, Failure> {
+pub async fn confirmed(screen: &mut Screen, ask: &str) -> Result<bool, Failure> {
     screen.say_on(&format!("{ask} [y/N] "));
-    let mut line = String::new();
-    let read = io::stdin().read_line(&mut line);
-    let read = read.map_err(|error| Failure::local(format!("the terminal failed: {error}")))?;
-    if read == 0 {
+    let (send, answer) = tokio::sync::oneshot::channel();
+    // A thread of its own: it may wait for ever, and must not keep the process from ending.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().read_line(&mut line);
+        // Nobody may be waiting any more.
+        let _ = send.send(read.map(|length| (length, line)));
+    });
+    let failed = |error: io::Error| Failure::local(format!("the terminal failed: {error}"));
+    let Ok(read) = answer.await else {
+        return Ok(false);
+    };
+    let (length, line) = read.map_err(failed)?;
+    if length == 0 {
         screen.say("");
     }
     Ok(matches!(

@@ -53,16 +53,27 @@ pub async fn reclaim(
     };
     screen.answer(&RESERVATION, &answer)?;
     let Some(watch) = watch else { return Ok(()) };
-    let spent = if args.yes {
-        began.elapsed()
-    } else {
-        Duration::ZERO
-    };
-    let whole = global.timeout.unwrap_or(WATCH_DEFAULT);
+    // Reading the question takes as long as it takes.
+    let began = if args.yes { began } else { Instant::now() };
     let vms = names(&answer.body, "terminated");
+    let timeout = global.timeout.unwrap_or(WATCH_DEFAULT);
     watch
-        .until_usable(client, screen, vms, whole.saturating_sub(spent))
+        .until_usable(client, screen, vms, (began, timeout))
         .await
+}
+
+/// Waits for something, or for Ctrl-C where that does not end the process by itself.
+async fn unless_stopped<T>(
+    watch: Option<&mut Watch>,
+    done: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let Some(watch) = watch else {
+        return done.await;
+    };
+    tokio::select! {
+        done = done => done,
+        () = watch.interrupted() => Err(Failure::new(Exit::Interrupted, "")),
+    }
 }
 
 async fn send(
@@ -73,14 +84,11 @@ async fn send(
     watch: Option<&mut Watch>,
 ) -> Result<Answer, Failure> {
     let call = args.call();
-    let sent = client.send(&call, timeout);
-    let Some(watch) = watch else {
-        return sent.await;
-    };
-    tokio::select! {
-        answer = sent => answer,
-        () = watch.interrupted() => Err(watch::left(screen, args, None)),
-    }
+    let sent = unless_stopped(watch, client.send(&call, timeout)).await;
+    sent.map_err(|failure| match failure.exit {
+        Exit::Interrupted => watch::left_behind(screen, args, None),
+        _ => failure,
+    })
 }
 
 /// Shows what would happen, asks, and does it on the condition that nothing has changed since.
@@ -92,7 +100,9 @@ async fn asked(
     mut watch: Option<&mut Watch>,
 ) -> Result<Answer, Failure> {
     for round in 0..PLANS_MAX {
-        let plan = client.send(&args.dry_call(), timeout).await?;
+        let dry = args.dry_call();
+        let plan = unless_stopped(watch.as_deref_mut(), client.send(&dry, timeout)).await;
+        let plan = plan.map_err(nothing_done)?;
         let victims = names(&plan.body, "wouldTerminate");
         show(screen, args, &plan.body);
         let ask = match victims.len() {
@@ -100,10 +110,16 @@ async fn asked(
             1 => Some("Reclaim and terminate this VM?".to_owned()),
             many => Some(format!("Reclaim and terminate these {many} VMs?")),
         };
-        if let Some(ask) = ask
-            && !prompt::confirmed(screen, &ask)?
-        {
-            return Err(Failure::local("not reclaimed: you said no").hint("nothing was changed"));
+        if let Some(ask) = ask {
+            let answer = prompt::confirmed(screen, &ask);
+            let yes = unless_stopped(watch.as_deref_mut(), answer).await;
+            if !yes.map_err(nothing_done)? {
+                let what = "not reclaimed: you said no";
+                return Err(Failure::local(what).hint("nothing was changed"));
+            }
+        }
+        if !victims.is_empty() {
+            screen.say("");
         }
         let mut sent = args.clone();
         sent.condition.if_match = plan.version.clone().or(sent.condition.if_match);
@@ -121,6 +137,14 @@ async fn asked(
     ))
 }
 
+/// A failure before anything was changed.
+fn nothing_done(failure: Failure) -> Failure {
+    match failure.exit {
+        Exit::Interrupted => Failure::new(Exit::Interrupted, "stopped: nothing was reclaimed"),
+        _ => failure,
+    }
+}
+
 fn is_other_version(failure: &Failure) -> bool {
     failure
         .code
@@ -130,20 +154,21 @@ fn is_other_version(failure: &Failure) -> bool {
 
 /// Shows a plan.
 fn show(screen: &mut Screen, args: &ReclaimArgs, plan: &Value) {
-    let (node, id) = (&args.target.node_id, &args.target.id);
     let what = format!(
-        "Reclaim of {} from {node}, reservation {id}",
-        args.unit_ids.join(", ")
+        "Reclaim {} on {}",
+        args.unit_ids.join(", "),
+        args.target.node_id
     );
     for line in wrapped(&what, screen.width()) {
         screen.say(&styled(HEADING, &line));
     }
+    screen.say(&format!("  reservation  {}", args.target.id));
     let (dead, left) = (names(plan, "wouldTerminate"), names(plan, "wouldSkip"));
     for vm in &dead {
-        screen.say(&format!("  {}  {vm}", styled(BAD, "terminate")));
+        screen.say(&format!("  {}    {vm}", styled(BAD, "terminate")));
     }
     for vm in &left {
-        screen.say(&format!("  {}  {vm}", styled(GOOD, "leave    ")));
+        screen.say(&format!("  {}        {vm}", styled(GOOD, "leave")));
     }
     if dead.is_empty() {
         screen.say("  no spot VM is on them: nothing is terminated");

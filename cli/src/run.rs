@@ -10,6 +10,7 @@ use crate::client::{Answer, Client};
 use crate::commands::{Plan, auth, plan, reservations};
 use crate::failure::Failure;
 use crate::manual;
+use crate::output::text::plain;
 use crate::output::view::{View, at};
 use crate::output::{Format, Screen, rows_of, with_end, yaml};
 use crate::reclaim;
@@ -102,7 +103,10 @@ fn one_page(screen: &mut Screen, view: &View, answer: &Answer) -> Result<(), Fai
         }
     }
     if let Some(cursor) = next(answer) {
-        screen.say(&format!("There is more: --all, or --cursor {cursor}"));
+        screen.say(&format!(
+            "There is more: --all, or --cursor {}",
+            plain(cursor)
+        ));
     }
     Ok(())
 }

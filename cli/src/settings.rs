@@ -113,7 +113,7 @@ impl Settings {
         read: impl Fn(&Path) -> Result<Option<Kept>, Failure>,
     ) -> Result<Self, Failure> {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
-        let file = config::path(&set);
+        let file = config::path(set);
         let flagged = flags.url.map(|url| (url, Source::Flag("--url")));
         let url = flagged.or_else(|| Some((set(URL_VARIABLE)?, Source::Variable(URL_VARIABLE))));
         let key = match (flags.key, flags.key_file) {

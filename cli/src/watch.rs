@@ -15,9 +15,13 @@ use crate::commands::reservations::ReclaimArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::Screen;
 use crate::output::table::{DIM, GOOD, WARN, styled};
+use crate::prompt::Mode;
 
 /// The pause between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The longest pause after looks that failed, where the platform does not ask for more.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Longest time for one look: a platform that hangs for a while is looked at again.
 const LOOK_MAX: Duration = Duration::from_secs(10);
@@ -30,6 +34,7 @@ const PAGES_MAX: usize = 1_000;
 pub struct Watch {
     args: ReclaimArgs,
     interrupt: Signal,
+    _mode: Option<Mode>,
 }
 
 /// What has been seen so far.
@@ -52,7 +57,11 @@ impl Watch {
         let interrupt = signal(SignalKind::interrupt());
         let interrupt =
             interrupt.map_err(|error| Failure::local(format!("cannot take signals: {error}")))?;
-        Ok(Self { args, interrupt })
+        Ok(Self {
+            args,
+            interrupt,
+            _mode: Mode::unflushed(),
+        })
     }
 
     /// Waits for Ctrl-C.
@@ -65,15 +74,17 @@ impl Watch {
     /// Shows each VM going, and returns when all are gone.
     ///
     /// # Errors
-    /// After `timeout`, on Ctrl-C, or if the platform refuses to be looked at.
+    /// Once `timeout` has passed since it `began`, on Ctrl-C, or if the platform refuses to be
+    /// looked at.
     pub async fn until_usable(
         mut self,
         client: &Client,
         screen: &mut Screen,
         vms: Vec<String>,
-        timeout: Duration,
+        (began, timeout): (Instant, Duration),
     ) -> Result<(), Failure> {
         let args = self.args.clone();
+        let left = timeout.saturating_sub(began.elapsed());
         let mut seen = Seen {
             there: vms.iter().cloned().collect(),
             vms,
@@ -81,11 +92,14 @@ impl Watch {
             open_line: false,
             trouble: None,
         };
+        if screen.is_live() {
+            screen.say("");
+        }
         for vm in &seen.vms {
-            screen.say(&format!("{vm}  {}", styled(WARN, "condemned")));
+            screen.say(&format!("VM {vm}  {}", styled(WARN, "condemned")));
         }
         let ended = tokio::select! {
-            ended = tokio::time::timeout(timeout, seen.follow(client, screen, &args)) => Some(ended),
+            ended = tokio::time::timeout(left, seen.follow(client, screen, &args)) => Some(ended),
             () = self.interrupted() => None,
         };
         seen.close_line(screen);
@@ -98,7 +112,7 @@ impl Watch {
             }
             Some(Ok(Err(failure))) => Err(failure),
             Some(Err(_)) => Err(out_of_time(&seen, timeout)),
-            None => Err(left(screen, &args, Some(seen.there.len()))),
+            None => Err(left_behind(screen, &args, Some(seen.there.len()))),
         }
     }
 }
@@ -110,10 +124,12 @@ impl Seen {
         screen: &mut Screen,
         args: &ReclaimArgs,
     ) -> Result<(), Failure> {
+        let mut pause = LOOK_EVERY;
         while !self.there.is_empty() {
             match look(client, args, &self.there).await {
                 Ok(there) => {
                     self.trouble = None;
+                    pause = LOOK_EVERY;
                     for vm in self.there.clone() {
                         if !there.contains(&vm) {
                             self.gone(screen, &vm);
@@ -123,12 +139,15 @@ impl Seen {
                 }
                 Err(failure) if failure.exit == Exit::Server => {
                     self.trouble = Some(failure.what);
+                    pause = (pause * 2)
+                        .min(PAUSE_MAX)
+                        .max(failure.wait.unwrap_or_default());
                 }
                 Err(failure) => return Err(failure),
             }
             if !self.there.is_empty() {
                 self.progress(screen);
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(pause).await;
             }
         }
         Ok(())
@@ -138,7 +157,7 @@ impl Seen {
         self.close_line(screen);
         let after = rounded(self.began.elapsed());
         screen.say(&format!(
-            "{vm}  {}  after {after}",
+            "VM {vm}  {}  after {after}",
             styled(GOOD, "gone     ")
         ));
     }
@@ -248,7 +267,7 @@ fn out_of_time(seen: &Seen, timeout: Duration) -> Failure {
 }
 
 /// What Ctrl-C leaves behind: `there` VMs, or nobody knows, as the reclaim was on its way.
-pub fn left(screen: &mut Screen, args: &ReclaimArgs, there: Option<usize>) -> Failure {
+pub fn left_behind(screen: &mut Screen, args: &ReclaimArgs, there: Option<usize>) -> Failure {
     screen.say("");
     let (node, id) = (&args.target.node_id, &args.target.id);
     let (what, hint) = match there {

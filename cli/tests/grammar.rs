@@ -352,16 +352,19 @@ fn what_a_route_understands_beside_its_body_is_sent() {
 
 #[test]
 fn every_command_says_what_it_does_and_has_an_example_of_itself() {
-    for (path, command) in leaves() {
+    fn check(command: &clap::Command, path: &str) {
         assert!(command.get_about().is_some(), "{path}");
         let help = command.get_after_help().unwrap_or_default().to_string();
-        let example = format!("  orl {path}");
         assert!(help.starts_with("Example"), "{path}: {help:?}");
-        assert!(help.contains(&example), "{path}: {help:?}");
+        assert!(help.contains(&format!("  {path}")), "{path}: {help:?}");
         for argument in command.get_arguments() {
             assert!(argument.get_help().is_some(), "{path}: {argument:?}");
         }
+        for below in command.get_subcommands() {
+            check(below, &format!("{path} {}", below.get_name()));
+        }
     }
+    check(&grammar(), "orl");
 }
 
 #[test]

@@ -26,10 +26,17 @@ pub enum Command {
     #[command(after_help = "Example:\n  orl nodes list --limit 20")]
     List(Page),
     /// Which units a node has
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:
+  orl nodes topology put node-8 --topology-gen 2 --units board0:4,board1:4"
+    )]
     Topology(TopologyCommand),
     /// VMs that a node is to stop
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  orl nodes terminations list gpu-node-1"
+    )]
     Terminations(TerminationsCommand),
 }
 

@@ -37,7 +37,11 @@ pub enum Command {
     #[command(after_help = "Example:\n  orl reservations audit gpu-node-1 $RESERVATION --all")]
     Audit(AuditArgs),
     /// Release units to spot, and take them back
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:
+  orl reservations unit release gpu-node-1 $RESERVATION --unit-ids u2,u3"
+    )]
     Unit(UnitCommand),
 }
 
@@ -55,7 +59,8 @@ pub enum UnitCommand {
     /// Take units back; the spot VMs on them are terminated
     ///
     /// On a terminal it shows what would be terminated and asks first; elsewhere it needs --yes.
-    /// With --watch it returns once the units are usable. Ctrl-C ends the watching, not the reclaim.
+    /// With --watch it returns once the units are usable. Ctrl-C ends the watching, not the
+    /// reclaim.
     #[command(after_help = "Examples:
   orl reservations unit reclaim gpu-node-1 $RESERVATION --unit-ids u2,u3 --dry-run
   orl reservations unit reclaim gpu-node-1 $RESERVATION \\

@@ -6,7 +6,8 @@ pub mod view;
 
 use std::io::{self, IsTerminal as _, Write};
 
-use anstream::{AutoStream, ColorChoice};
+use anstream::AutoStream;
+use anstyle::Style;
 use serde_json::Value;
 
 use crate::client::Answer;
@@ -55,21 +56,19 @@ fn terminal_width(stream: &(impl std::os::fd::AsFd + io::IsTerminal)) -> Option<
 }
 
 impl Screen {
-    /// The screen of this process. `colour` is off where the command line says so; the environment
-    /// and the terminal are asked besides.
+    /// The screen of this process, in colours where its streams, the environment and
+    /// [`anstream::ColorChoice::global`] allow them.
     #[must_use]
-    pub fn new(format: Format, colour: bool) -> Self {
-        let choice = |auto: ColorChoice| if colour { auto } else { ColorChoice::Never };
+    pub fn new(format: Format) -> Self {
         let (out, err) = (io::stdout(), io::stderr());
-        let (out_choice, err_choice) = (AutoStream::choice(&out), AutoStream::choice(&err));
         let named = || std::env::var("COLUMNS").ok()?.parse().ok();
         let width = terminal_width(&out)
             .or_else(|| terminal_width(&err))
             .or_else(named);
         let width = width.unwrap_or(WIDTH_DEFAULT);
         Self {
-            out: AutoStream::new(out, choice(out_choice)),
-            err: AutoStream::new(err, choice(err_choice)),
+            out: AutoStream::auto(out),
+            err: AutoStream::auto(err),
             format,
             width: width.clamp(*WIDTH_RANGE.start(), *WIDTH_RANGE.end()),
         }
@@ -165,27 +164,28 @@ impl Screen {
         if failure.what.is_empty() {
             return;
         }
-        let width = self.width;
-        let part = |label: &str, style, text: &str| {
-            let room = width.saturating_sub(label.len() + 2);
-            let lines = wrapped(&redacted(text), room);
-            let each = lines.iter().enumerate().map(|(number, line)| {
-                let blanks = " ".repeat(label.len() + 2);
-                match number {
-                    0 => format!("{} {line}", styled(style, &format!("{label}:"))),
-                    _ => format!("{blanks}{line}"),
-                }
-            });
-            each.collect::<Vec<String>>()
-        };
-        let mut lines = part("error", BAD, &failure.what);
-        let code = failure.code.iter().map(|code| ("code", code));
-        let request = failure.request_id.iter().map(|id| ("request", id));
-        for (label, text) in code.chain(request) {
-            lines.extend(part(label, DIM, text));
-        }
-        if let Some(hint) = &failure.hint {
-            lines.extend(part("hint", HEADING, hint));
+        let code = failure.code.iter().map(|code| ("code:", DIM, code));
+        let request = failure.request_id.iter().map(|id| ("request:", DIM, id));
+        let hint = failure.hint.iter().map(|hint| ("hint:", HEADING, hint));
+        let parts: Vec<(&str, Style, &String)> = [("error:", BAD, &failure.what)]
+            .into_iter()
+            .chain(code)
+            .chain(request)
+            .chain(hint)
+            .collect();
+        let labels = parts
+            .iter()
+            .map(|(label, _, _)| label.len())
+            .max()
+            .unwrap_or(0);
+        let mut lines = Vec::new();
+        for (label, style, text) in parts {
+            let text = wrapped(&redacted(text), self.width.saturating_sub(labels + 1));
+            for (number, line) in text.iter().enumerate() {
+                let label = if number == 0 { label } else { "" };
+                let blanks = " ".repeat(labels - label.len());
+                lines.push(format!("{}{blanks} {line}", styled(style, label)));
+            }
         }
         for line in lines {
             self.say(&line);

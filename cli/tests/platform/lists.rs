@@ -118,17 +118,15 @@ fn yaml_is_read_back_as_what_the_json_says() {
         "é \u{1F980}",
     ];
     for text in odd {
-        let args = [
-            "reservations",
-            "create",
-            NODE,
+        let contract = format!("--contract-ref={text}");
+        let units = [
             "--reserved-unit-ids",
             "u4",
             "--allowed-org-ids",
             "no",
-            "--contract-ref",
-            text,
+            &contract,
         ];
+        let args = [&["reservations", "create", NODE][..], &units].concat();
         let json = world.json(Part::Owner, &args);
         let id = json["id"].as_str().unwrap();
         let yaml = world.ok(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use relet::keys::Part;
 
 use crate::support::{NODE, World};
-use crate::terminal::{COLUMNS, Terminal, too_wide};
+use crate::terminal::{COLUMNS, Terminal};
 
 /// The recorded session.
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/story.txt");
@@ -30,7 +30,12 @@ impl Session<'_> {
         let line = line.replace("$RESERVATION", &self.world.reservation);
         let words = words(&line);
         let args: Vec<&str> = words.iter().map(String::as_str).collect();
-        let terminal = self.world.terminal(part, &args);
+        // The owner has logged in, and needs no more than that.
+        let folder = self.world.folder().to_str().unwrap();
+        let terminal = match part {
+            Part::Owner => Terminal::start(&args, &[("XDG_CONFIG_HOME", folder)]),
+            _ => self.world.terminal(part, &args),
+        };
         self.finish(&format!("orl {line}"), terminal, typed, code)
     }
 
@@ -64,10 +69,16 @@ impl Session<'_> {
     }
 }
 
+/// The lines of a screen that are wider than the terminal.
+fn too_wide(screen: &str) -> Vec<&str> {
+    let wide = |line: &&str| unicode_width::UnicodeWidthStr::width(*line) > usize::from(COLUMNS);
+    screen.lines().filter(wide).collect()
+}
+
 /// A command line as a person would break it.
 fn folded(prompt: &str) -> Vec<String> {
     let mut lines = vec!["$".to_owned()];
-    for word in quoted(prompt) {
+    for word in together(prompt) {
         let last = lines.last_mut().unwrap();
         if last.len() + 1 + word.len() > usize::from(COLUMNS) - 2 {
             last.push_str(" \\");
@@ -78,6 +89,23 @@ fn folded(prompt: &str) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The words of a line, with flags and their values in one.
+fn together(line: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for word in quoted(line) {
+        match out.last_mut() {
+            Some(last)
+                if last.starts_with("--") && !word.starts_with("--") && !last.contains(' ') =>
+            {
+                last.push(' ');
+                last.push_str(&word);
+            }
+            _ => out.push(word),
+        }
+    }
+    out
 }
 
 /// The words of a line, with those in quotes kept in them.

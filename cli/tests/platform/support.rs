@@ -25,6 +25,8 @@ pub(crate) struct World {
     runtime: Runtime,
     platform: Option<Platform>,
     folder: TempDir,
+    /// Whether each VM's process makes a file of the VM's name.
+    notes: bool,
     pub(crate) url: String,
     pub(crate) reservation: String,
 }
@@ -32,16 +34,20 @@ pub(crate) struct World {
 impl World {
     /// Starts one. VMs end at once when they are told to.
     pub(crate) fn start() -> Self {
-        Self::with(None, Duration::from_secs(2))
+        Self::in_folder(TempDir::new().unwrap(), None, Duration::from_secs(2))
     }
 
     /// One whose VMs hold out until they are killed, so long after they were told to stop.
     pub(crate) fn stubborn(grace: Duration) -> Self {
-        let command = "trap '' TERM; while :; do sleep 0.05; done";
-        Self::with(Some(command.to_owned()), grace)
+        // What is told to stop before it holds out would be gone at once.
+        let folder = TempDir::new().unwrap();
+        let note = format!("touch '{}'/$RELET_VM_ID", folder.path().display());
+        let command = format!("trap '' TERM; {note}; while :; do sleep 0.05; done");
+        Self::in_folder(folder, Some(command), grace)
     }
 
-    fn with(command: Option<String>, grace: Duration) -> Self {
+    fn in_folder(folder: TempDir, command: Option<String>, grace: Duration) -> Self {
+        let notes = command.is_some();
         let runtime = Runtime::new().unwrap();
         let options = Options {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -57,7 +63,8 @@ impl World {
             runtime,
             url: platform.url().to_owned(),
             platform: Some(platform),
-            folder: TempDir::new().unwrap(),
+            folder,
+            notes,
             reservation,
         }
     }
@@ -108,10 +115,8 @@ impl World {
 
     /// The same in a terminal.
     pub(crate) fn terminal(&self, part: Part, args: &[&str]) -> Terminal {
-        let folder = self.folder().to_str().unwrap();
         let variables = [
-            ("XDG_CONFIG_HOME", folder),
-            ("ORL_URL", &self.url),
+            ("ORL_URL", self.url.as_str()),
             ("ORL_API_KEY", self.key(part)),
         ];
         Terminal::start(args, &variables)
@@ -136,7 +141,11 @@ impl World {
         ];
         let place = ["--node-id", NODE, "--unit-ids", units, "--output", "id"];
         let made = self.ok(Part::Stranger, &[&args[..], &place].concat());
-        made.trim().to_owned()
+        let vm = made.trim().to_owned();
+        if self.notes {
+            until("the VM holds out", || self.folder().join(&vm).exists());
+        }
+        vm
     }
 
     /// The types of the reservation's audit records so far.
@@ -177,4 +186,9 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 /// What a command said on standard error.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A text without its line breaks.
+pub(crate) fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use relet::keys::Part;
 
-use crate::support::{NODE, World, said, until};
+use crate::support::{NODE, World, flat, said, until};
 
 fn reclaim<'a>(world: &'a World, more: &[&'a str]) -> Vec<&'a str> {
     let args = [
@@ -54,7 +54,7 @@ fn on_a_terminal_it_asks_and_only_yes_is_yes() {
         let ended = terminal.end();
         assert_eq!(ended.code, code, "{typed:?}: {}", ended.screen);
         assert!(
-            ended.screen.contains(&format!("terminate  {vm}")),
+            ended.screen.contains(&format!("terminate    {vm}")),
             "{}",
             ended.screen
         );
@@ -96,7 +96,7 @@ fn what_changes_between_the_plan_and_the_answer_is_shown_and_asked_anew() {
     );
     for vm in [first, second] {
         assert!(
-            ended.screen.contains(&format!("terminate  {vm}")),
+            ended.screen.contains(&format!("terminate    {vm}")),
             "{}",
             ended.screen
         );
@@ -128,8 +128,8 @@ fn a_watch_ends_when_the_units_are_usable_for_whoever_may_reclaim() {
         assert_eq!(output.status.code(), Some(0), "{part:?}: {output:?}");
         let said = said(&output);
         let lines: Vec<&str> = said.lines().collect();
-        assert_eq!(lines[0], format!("{vm}  condemned"), "{said}");
-        assert!(lines[1].starts_with(&format!("{vm}  gone ")), "{said}");
+        assert_eq!(lines[0], format!("VM {vm}  condemned"), "{said}");
+        assert!(lines[1].starts_with(&format!("VM {vm}  gone ")), "{said}");
         assert!(lines[2].starts_with("Usable: u2, u3, after "), "{said}");
         assert_eq!(lines.len(), 3, "no progress off a terminal: {said}");
         // Usable at once: the tenant places its own VM there.
@@ -168,7 +168,7 @@ fn a_watch_ends_after_its_time_and_says_what_is_left() {
     let args = reclaim(&world, &["--yes", "--watch", "--timeout", "1s"]);
     let output = world.run(Part::Manager, &args);
     assert_eq!(output.status.code(), Some(7), "{output:?}");
-    let said = said(&output).replace("\n       ", " ");
+    let said = flat(&said(&output));
     assert!(
         said.contains("reclaimed, but 1 of 1 VMs are still there after 1s"),
         "{said}"
@@ -188,7 +188,7 @@ fn ctrl_c_leaves_the_reclaim_running_and_says_so() {
     terminal.enter("\u{3}");
     let ended = terminal.end();
     assert_eq!(ended.code, 130, "{}", ended.screen);
-    let screen = ended.screen.replace("\n       ", " ");
+    let screen = flat(&ended.screen);
     assert!(
         screen.contains("stopped watching; the reclaim is done and goes on"),
         "{screen}"
@@ -197,6 +197,24 @@ fn ctrl_c_leaves_the_reclaim_running_and_says_so() {
     until("the VM is gone all the same", || {
         world.json(Part::Stranger, &["vms", "get", &vm])["status"] == "terminated"
     });
+}
+
+#[test]
+fn ctrl_c_at_the_question_changes_nothing() {
+    let world = World::start();
+    world.release("u2,u3");
+    world.buy("u2");
+    let mut terminal = world.terminal(Part::Manager, &reclaim(&world, &["--watch"]));
+    terminal.wait_for("[y/N]");
+    terminal.enter("\u{3}");
+    let ended = terminal.end();
+    assert_eq!(ended.code, 130, "{}", ended.screen);
+    assert!(
+        ended.screen.contains("nothing was reclaimed"),
+        "{}",
+        ended.screen
+    );
+    assert!(is_released(&world));
 }
 
 #[test]

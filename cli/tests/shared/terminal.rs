@@ -81,8 +81,13 @@ impl Terminal {
 
     /// Waits until a text has been written.
     pub(crate) fn wait_for(&mut self, text: &str) {
+        self.wait_for_times(text, 1);
+    }
+
+    /// Waits until a text has been written so many times.
+    pub(crate) fn wait_for_times(&mut self, text: &str, times: usize) {
         let began = Instant::now();
-        while !String::from_utf8_lossy(&self.raw).contains(text) {
+        while String::from_utf8_lossy(&self.raw).matches(text).count() < times {
             let left = WAIT_MAX.saturating_sub(began.elapsed());
             let piece = self.pieces.recv_timeout(left);
             let so_far = String::from_utf8_lossy(&self.raw);
@@ -127,10 +132,4 @@ fn shown(parser: &vt100::Parser) -> String {
     let text = parser.screen().contents();
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n").trim_end().to_owned()
-}
-
-/// The lines of a screen that are wider than the terminal.
-pub(crate) fn too_wide(screen: &str) -> Vec<&str> {
-    let wide = |line: &&str| unicode_width::UnicodeWidthStr::width(*line) > usize::from(COLUMNS);
-    screen.lines().filter(wide).collect()
 }
