@@ -75,11 +75,9 @@ def platform(relet, name, *flags):
     folder.mkdir(parents=True)
     ready = folder / "ready.json"
     # Its banner has keys in it, so that it goes to a file that nobody else may read.
-    ready.touch(mode=0o600)
     banner = os.open(folder / "banner", os.O_WRONLY | os.O_CREAT, 0o600)
     logs = os.environ.get("RELET_TEST_LOG_DIR") or str(folder)
     log = open(Path(logs) / f"relet-api-{os.getpid()}-{name}.log", "wb")
-    ready.unlink()
     command = [relet, "serve", "--memory", "--listen", "127.0.0.1:0", "--ready-file", ready, *flags]
     with os.fdopen(banner, "wb") as banner, log:
         child = subprocess.Popen(command, cwd=folder, stdout=banner, stderr=log,
@@ -123,11 +121,16 @@ def callers(folder, there, part):
     an org of its own: neither must see what is the other's. The org of the first."""
     url, keys = there["url"], there["keys"]
     org = call("GET", f"{url}/v1/whoami", keys[part])["organizationId"]
-    secrets = {part: keys[part]}
-    if part != "operator":
-        asked = {"name": "another stranger", "role": "owner"}
-        made = call("POST", f"{url}/v1/orgs/passer-by/api-keys/create", keys["operator"], asked)
-        secrets["passer-by"] = made["key"]
+    config = folder / "schemathesis.toml"
+    config.touch(mode=0o600)
+    common = (HERE / "schemathesis.toml").read_text()
+    if part == "operator":
+        sent = json.dumps(f"Bearer {keys[part]}")
+        config.write_text(f"headers = {{ Authorization = {sent} }}\n{common}")
+        return config, org
+    asked = {"name": "another stranger", "role": "owner"}
+    made = call("POST", f"{url}/v1/orgs/passer-by/api-keys/create", keys["operator"], asked)
+    secrets = {part: keys[part], "passer-by": made["key"]}
     identities = folder / "identities.json"
     identities.touch(mode=0o600)
     identities.write_text(json.dumps({"auth": [
@@ -135,11 +138,8 @@ def callers(folder, there, part):
          "fixedHeaders": [{"name": "Authorization", "value": f"Bearer {secret}"}]}
         for name, secret in secrets.items()
     ]}))
-    lines = ["", "[auth.wfc]", f"path = {json.dumps(str(identities))}"]
-    if len(secrets) > 1:
-        lines.append(f"peers = {json.dumps(list(secrets))}")
-    config = folder / "schemathesis.toml"
-    config.write_text((HERE / "schemathesis.toml").read_text() + "\n".join(lines) + "\n")
+    path, peers = json.dumps(str(identities)), json.dumps(list(secrets))
+    config.write_text(f"{common}\n[auth.wfc]\npath = {path}\npeers = {peers}\n")
     return config, org
 
 
@@ -168,8 +168,14 @@ def search(relet, seed, seconds):
     step(f"calls made out of the document, seed {seed}")
     with contextlib.ExitStack() as stack:
         parts = ["operator", "stranger"]
-        running = [started(relet, part, seed, seconds, stack) for part in parts]
-        codes = [child.wait(timeout=seconds + 300) for child, _ in running]
+        running = []
+        try:
+            for part in parts:
+                running.append(started(relet, part, seed, seconds, stack))
+            codes = [child.wait(timeout=seconds + 300) for child, _ in running]
+        finally:
+            for child, _ in running:
+                child.kill()
     for part, code, (_, report) in zip(parts, codes, running):
         text = report.read_text(errors="replace")
         print(f"{part}: {text if code else text[text.rfind('Test cases:'):]}", flush=True)

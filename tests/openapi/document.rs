@@ -295,13 +295,12 @@ impl<'a> Builder<'a> {
             let found = self.examples.all().find(|example| fits(example, code));
             let found = found.unwrap_or_else(|| unreachable!("{status} {code}: no example"));
             for (header, component) in [
-                ("etag", "ETag"),
-                ("retry-after", "RetryAfter"),
-                ("www-authenticate", "WwwAuthenticate"),
+                ("ETag", "ETag"),
+                ("Retry-After", "RetryAfter"),
+                ("WWW-Authenticate", "WwwAuthenticate"),
             ] {
-                if found.headers.contains_key(header) {
-                    let name = if header == "etag" { "ETag" } else { header };
-                    headers[name] = reference("headers", component);
+                if found.headers.contains_key(&header.to_ascii_lowercase()) {
+                    headers[header] = reference("headers", component);
                 }
             }
             let value = json!({ "value": found.answer });
@@ -369,11 +368,15 @@ fn permission(route: &Route) -> String {
         Otherwise::NotFound => "404",
         Otherwise::Forbidden => "403",
     };
+    let of_org = match route.path.contains("{orgId}") {
+        true => " The key belongs to the org, or to an operator; any other is answered with 403.",
+        false => "",
+    };
     match route.access {
         Access::Open => "Open to anyone, without a key.".to_owned(),
-        Access::AnyKey => "Needs any valid key.".to_owned(),
+        Access::AnyKey => format!("Needs any valid key.{of_org}"),
         Access::Permission(any_of) => format!(
-            "Needs the permission {}; a key without it is answered with {refused}.",
+            "Needs the permission {}; a key without it is answered with {refused}.{of_org}",
             names(&mut any_of.iter().map(|permission| permission.as_str()))
         ),
         Access::Role(any_of) => format!(

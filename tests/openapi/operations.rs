@@ -138,8 +138,9 @@ fn market(operation: Operation) -> Option<Words> {
         Operation::TerminateVm => (
             "Terminate a VM",
             "It is told to stop; its units are free once its machine confirms that it is gone. \
-             Open to its org, to platform operators, and to whoever may reclaim the units that a \
-             spot VM is on. Terminating it again changes nothing.",
+             Open to its org and to platform operators; to a managing org for spot VMs on its \
+             units; to the node's owner for spot VMs, and for any VM on units that no \
+             reservation holds. Terminating it again changes nothing.",
         ),
         Operation::ListAvailability => (
             "List what is free, by GPU model and tier",
