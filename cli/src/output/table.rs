@@ -22,6 +22,8 @@ const GAP: usize = 2;
 const INDENT: usize = 4;
 /// Fewest columns that something breakable is given.
 const BREAKABLE_MIN: usize = 10;
+/// Columns up to which something breakable is kept whole, rather than a column that can be spared.
+const BREAKABLE_WHOLE: usize = 24;
 /// Most lines of a cell in a list.
 const LINES_MAX: usize = 3;
 
@@ -100,28 +102,33 @@ fn layout(columns: &[Column], rows: &[Vec<String>], width: usize) -> Option<Layo
     };
     let mut kept: Vec<usize> = (0..columns.len()).filter(filled).collect();
     let mut below = Vec::new();
-    let least = |index: &usize| match columns[*index].kind {
-        Kind::Breakable => natural(*index).min(BREAKABLE_MIN.max(width_of(columns[*index].head))),
-        Kind::Whole | Kind::Status => natural(*index),
+    let at_least = |index: usize, breakable: usize| match columns[index].kind {
+        Kind::Breakable => natural(index).min(breakable.max(width_of(columns[index].head))),
+        Kind::Whole | Kind::Status => natural(index),
     };
+    let least = |index: &usize| at_least(*index, BREAKABLE_MIN);
+    let pleasant = |index: &usize| at_least(*index, BREAKABLE_WHOLE);
     let gaps = |kept: &[usize]| GAP * kept.len().saturating_sub(1);
-    while kept.iter().map(least).sum::<usize>() + gaps(&kept) > width {
+    while kept.iter().map(pleasant).sum::<usize>() + gaps(&kept) > width {
         let worst = kept
             .iter()
             .copied()
             .max_by_key(|index| (columns[*index].rank, *index))?;
         match columns[worst].rank {
-            Rank::Always => return None,
+            Rank::Always => break,
             Rank::Spare(_) => {}
             Rank::Below => below.push(worst),
         }
         kept.retain(|index| *index != worst);
     }
+    if kept.iter().map(least).sum::<usize>() + gaps(&kept) > width {
+        return None;
+    }
     let mut beside: Vec<(usize, usize)> =
         kept.iter().map(|index| (*index, natural(*index))).collect();
     while beside.iter().map(|(_, width)| width).sum::<usize>() + gaps(&kept) > width {
         // The widest of those that may shrink gives one column.
-        let breakable = |(index, _): &&mut (usize, usize)| columns[*index].kind == Kind::Breakable;
+        let breakable = |(index, width): &&mut (usize, usize)| *width > least(index);
         let shrinks = beside
             .iter_mut()
             .filter(breakable)

@@ -222,9 +222,9 @@ pub const KEY: View = View {
         spare("role", "ROLE", 2),
         spare("keyPrefix", "BEGINS", 1),
         below("permissions", "MAY"),
-        spare("expiresAt", "EXPIRES", 3),
-        spare("revokedAt", "REVOKED", 1),
-        spare("createdAt", "CREATED", 4),
+        below("expiresAt", "EXPIRES"),
+        below("revokedAt", "REVOKED"),
+        spare("createdAt", "CREATED", 3),
     ],
     fields: &[
         whole("id", "Key id"),
