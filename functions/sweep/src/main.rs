@@ -7,7 +7,7 @@ use runtime::{SystemClock, SystemIds, bootstrap, config, sweep};
 
 #[tokio::main]
 async fn main() -> Result<(), runtime::Error> {
-    let store = Arc::new(bootstrap::store().await?);
+    let store = Arc::new(bootstrap::store(bootstrap::Touch::Trails).await?);
     let orders = Arc::new(SqsOrders::connect(config::queue_url()?).await);
     let rules = config::sweep_rules()?;
     bootstrap::serve(sweep::function(

@@ -7,7 +7,7 @@ use runtime::{SystemClock, SystemIds, bootstrap, config, terminate};
 
 #[tokio::main]
 async fn main() -> Result<(), runtime::Error> {
-    let store = Arc::new(bootstrap::store().await?);
+    let store = Arc::new(bootstrap::store(bootstrap::Touch::Vms).await?);
     let (url, secret) = config::controller()?;
     let controller = Arc::new(HttpController::new(&url, &secret, SystemClock)?);
     bootstrap::serve(terminate::function(

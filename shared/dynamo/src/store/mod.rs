@@ -12,20 +12,20 @@ mod read;
 mod reservation;
 mod rules;
 mod settle;
+mod touch;
 mod vm;
 mod write;
 
 use std::time::Duration;
 
-use app::ports::StoreResult;
 use aws_config::BehaviorVersion;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::Region;
 
-use crate::keys::Key;
 use crate::retry::{CountRetries, TOTAL_MAX};
+pub use touch::Touch;
 
 /// Tries of one request by the SDK, for throttling, time-outs and faults of the store.
 const SDK_TRIES_MAX: u32 = 3;
@@ -67,11 +67,9 @@ impl DynamoStore {
         }
     }
 
-    /// A store with the product's bounds on time and tries, its connection open.
-    ///
-    /// # Errors
-    /// [`app::StoreError`] if the table does not answer.
-    pub async fn connect(settings: &Settings) -> StoreResult<Self> {
+    /// A store with the product's bounds on time and tries. Nothing is sent yet: see
+    /// [`DynamoStore::touch`].
+    pub async fn connect(settings: &Settings) -> Self {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .retry_config(retries())
             .timeout_config(timeouts());
@@ -81,14 +79,7 @@ impl DynamoStore {
         if let Some(region) = &settings.region {
             loader = loader.region(Region::new(region.clone()));
         }
-        let store = Self::new(Client::new(&loader.load().await), &settings.table);
-        // One cheap read, so that name, TLS and credentials are there before the first request.
-        let nothing = Key {
-            pk: "WARM".to_owned(),
-            sk: "WARM".to_owned(),
-        };
-        store.get(&nothing).await?;
-        Ok(store)
+        Self::new(Client::new(&loader.load().await), &settings.table)
     }
 
     /// The client, for what is not the store's business: the table's stream, tests.
