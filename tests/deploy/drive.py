@@ -3,7 +3,6 @@
     drive.py <path of ministack> <path of relet> <folder for what is left behind>
 """
 
-import secrets
 import sys
 import traceback
 from pathlib import Path
@@ -12,14 +11,96 @@ import contract
 import gaps
 import poison
 from api import Api, check
-from cloud import Cloud, Failed, deploy, package, physical, until
+from cloud import STACK, Cloud, Failed, deploy, package, physical
 from controller import Controller
-from story import NODE, Story
+from story import NODE, ORGS, Story
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = ROOT / "infra" / "template.yaml"
 
 
-def play(cloud, controller, secret, relet, folder):
+def names_of(cloud, resources):
+    """What the stack's parts are called."""
+    mappings = cloud.client("lambda").list_event_source_mappings()["EventSourceMappings"]
+    streams = [m["UUID"] for m in mappings if ":dynamodb:" in m["EventSourceArn"]]
+    check("one mapping reads the stream, one the queue", (len(mappings), len(streams)) == (2, 1))
+    return {
+        "table": physical(resources, "AWS::DynamoDB::Table"),
+        "mapping": streams[0],
+        "failures": physical(resources, "AWS::S3::Bucket"),
+        "stream": f"{STACK}-stream",
+        "orders": physical(resources, "AWS::SQS::Queue", "^OrdersQueue$"),
+        "dead_letters": physical(resources, "AWS::SQS::Queue", "^OrdersDead"),
+    }
+
+
+def first_key(cloud, table, _relet, _folder):
+    """The first operator's key."""
+    import hashlib, secrets as fresh
+    key = "vl_" + fresh.token_hex(20)
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    item = {"PK": {"S": f"KEY#{digest}"}, "SK": {"S": "KEY"}, "type": {"S": "key"}, "id": {"S": "first"}, "org": {"S": "relet"}, "role": {"S": "owner"}, "operator": {"BOOL": True}}
+    cloud.client("dynamodb").put_item(TableName=table, Item=item)
+    return key
+
+
+def play(cloud, controller, relet, folder):
     """All of it."""
-    contract.run(cloud.endpoint, ROOT)
+    print("The template, deployed", flush=True)
+    functions = package(cloud, TEMPLATE)
+    resources, _ = deploy(cloud, {"Stage": "test", "VmControllerUrl": controller.url})
+    check(f"{len(resources)} resources, {len(functions)} functions", len(functions) == 10)
+    names = names_of(cloud, resources)
+    secrets = cloud.client("secretsmanager")
+    secret = physical(resources, "AWS::SecretsManager::Secret", "^Controller")
+    controller.secret = secrets.get_secret_value(SecretId=secret)["SecretString"].encode()
+
+    operator = first_key(cloud, names["table"], relet, folder)
+    api = Api(cloud.port, physical(resources, "AWS::ApiGatewayV2::Api"))
+    story = Story(api, controller, operator, relet, folder)
+    story.doors()
+    story.people()
+    path = story.reserve()
+    short = story.short()
+    story.release(path)
+    quick, slow = story.buy()
+    story.reclaim(path, quick, slow)
+    story.complete(path, {"reservation.reclaimed", "vm.condemned", "vm.terminated"})
+    tenant = story.place(path)
+    story.end(path, tenant)
+    story.complete(path, {"reservation.ended"})
+    story.expired(short)
+
+    wanted = {"reservedUnitIds": ["u4", "u5"], "allowedOrgIds": [ORGS["audience"][0]]}
+    made = story.call("owner", "POST", f"/v1/nodes/{NODE}/reservations", wanted)
+    other = f"/v1/nodes/{NODE}/reservations/{made['id']}"
+    poison.stream(cloud, names["table"], names["mapping"], story, other)
+    poison.orders(cloud, names["orders"], names["dead_letters"])
+    closed = gaps.probe(cloud, names, story, other)
+    if closed:
+        raise Failed(f"no gaps any more, so take them off the list: {closed}")
+
+
+def main():
+    """Starts what is needed, plays, and stops it again whatever came of it."""
+    program, relet, folder = (Path(argument).resolve() for argument in sys.argv[1:4])
+    folder.mkdir(parents=True, exist_ok=True)
+    cloud = Cloud(program, folder)
+    controller = Controller("")
+    try:
+        contract.run(cloud.endpoint, ROOT)
+        play(cloud, controller, relet, folder)
+    except Exception:
+        traceback.print_exc()
+        log = cloud.log.read_text(errors="replace").splitlines()
+        print("The emulator's last words:", *log[-60:], sep="\n", file=sys.stderr)
+        return 1
+    finally:
+        controller.stop()
+        cloud.stop()
+    print("Deployed, played, and taken down.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -17,7 +17,7 @@ def broken(name):
         "PK": {"S": f"NODE#{NODE}"},
         "SK": {"S": f"RES#{name}"},
         "type": {"S": "reservation"},
-        "version": {"S": "not a number"},
+        "ver": {"S": "not a number"},
     }
 
 

@@ -10,6 +10,10 @@ from api import check
 from cloud import Failed, until
 
 NODE = "gpu-node-1"
+# How long the short reservation lasts, in seconds.
+SHORT_S = 5
+# The schedule's minute, and time to spare.
+SWEEP_MAX_S = 150
 ORGS = {
     "owner": ("acme-datacenter", {"role": "owner"}),
     "manager": ("neocloud", {"role": "admin"}),
@@ -196,10 +200,10 @@ class Story:
         check(f"the audit trail is complete: {told.stdout.strip()}", "gap" not in told.stdout)
         return trail
 
-    def expire(self, cloud_clock=10):
-        """A reservation whose term ends soon: only the sweep writes that down."""
-        self.step("A short reservation; the schedule's sweep ends it.")
-        ends = datetime.now(timezone.utc) + timedelta(seconds=cloud_clock)
+    def short(self):
+        """A reservation whose term is soon over."""
+        self.step("A short reservation is made.")
+        ends = datetime.now(timezone.utc) + timedelta(seconds=SHORT_S)
         wanted = {
             "reservedUnitIds": ["u6", "u7"],
             "allowedOrgIds": [ORGS["audience"][0]],
@@ -207,3 +211,10 @@ class Story:
         }
         made = self.call("owner", "POST", f"/v1/nodes/{NODE}/reservations", wanted)
         return f"/v1/nodes/{NODE}/reservations/{made['id']}"
+
+    def expired(self, path):
+        """Its end, which nothing but the sweep writes down here."""
+        self.step("The schedule runs the sweep, which ends the short reservation.")
+        ended = lambda: [r for r in self.trail(path) if r["type"] == "reservation.expired"]
+        record = until("the sweep has written the end", ended, SWEEP_MAX_S, every=1)[0]
+        check("the platform itself ended it", record["actor"]["kind"] == "system")
