@@ -42,6 +42,8 @@ const FUNCTIONS: [&str; 10] = [
 
 /// The platform on one machine: never deployed, may use everything that is.
 const LOCAL: &str = "relet";
+/// Reads the template for one machine and for tests: never deployed.
+const TEMPLATE: &str = "relet-template";
 /// The tests of more than one crate.
 const TESTS: &str = "relet-tests";
 const TESTKIT: &str = "testkit";
@@ -154,8 +156,9 @@ fn engine(graph: &Graph) -> Vec<String> {
 
 /// Members of the workspace that no rule knows.
 fn strangers(graph: &Graph) -> Vec<String> {
-    let known =
-        |name: &&String| layer(name).is_some() || [LOCAL, TESTS, TESTKIT].contains(&name.as_str());
+    let known = |name: &&String| {
+        layer(name).is_some() || [LOCAL, TEMPLATE, TESTS, TESTKIT].contains(&name.as_str())
+    };
     graph
         .keys()
         .filter(|name| !known(name))
@@ -234,7 +237,7 @@ fn every_crate_has_its_layer_and_every_layer_its_crates() {
         .iter()
         .copied()
         .flatten()
-        .chain(&[LOCAL, TESTS, TESTKIT]);
+        .chain(&[LOCAL, TEMPLATE, TESTS, TESTKIT]);
     let missing: Vec<_> = named.filter(|name| !graph.contains_key(**name)).collect();
     assert_eq!(missing, [&""; 0]);
 }

@@ -181,7 +181,10 @@ mod tests {
     async fn what_has_had_its_time_is_dropped_and_nothing_else() {
         let engine = Engine::start(None).await.unwrap();
         let tables = engine.tables();
-        dynamo::table::create(&tables, "table").await.unwrap();
+        let table = relet_template::table().unwrap();
+        dynamo::table::create(&tables, "table", &table)
+            .await
+            .unwrap();
         let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
         for (name, ttl) in [
             ("past", Some(1_600_000_000)),

@@ -207,8 +207,10 @@ async fn table(data: &Data) -> Result<Engine, Failure> {
 }
 
 async fn create(engine: &Engine) -> Result<(), Failure> {
-    let made = dynamo::table::create(&engine.tables(), TABLE).await;
-    made.map_err(|error| start("cannot make the table", error))
+    let bad = |error: &dyn std::fmt::Display| start("cannot make the table", error);
+    let table = relet_template::table().map_err(|error| bad(&error))?;
+    let made = dynamo::table::create(&engine.tables(), TABLE, &table).await;
+    made.map_err(|error| bad(&error))
 }
 
 async fn running(part: impl Future<Output = ()>) -> Result<(), Failure> {

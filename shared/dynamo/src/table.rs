@@ -1,5 +1,5 @@
-//! The table: its keys, indexes and stream, for engines that a process starts by itself. In the
-//! cloud the template makes it.
+//! The table, for engines that a process starts by itself: made as the template has it, which makes
+//! it in the cloud.
 
 use app::StoreError;
 use app::ports::StoreResult;
@@ -15,20 +15,58 @@ use crate::error::store_error;
 use crate::item::kept::TTL;
 use crate::keys::{DUE_AT, DUE_INDEX, DUE_PK, MARKET_INDEX, MARKET_PK, ORG_INDEX, ORG_PK, PK, SK};
 
-/// Makes the table if it is not there: on-demand, three indexes of keys alone, a stream of both
-/// images, items dropped some time after their `ttl`.
+/// What makes a table, as the template has it. All key attributes are texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// The names of all attributes that keys are made of.
+    pub attributes: Vec<String>,
+    /// Its partition key and its sort key.
+    pub key: (String, String),
+    /// Its indexes.
+    pub indexes: Vec<Index>,
+    /// The attribute by which items expire.
+    pub ttl: String,
+}
+
+/// An index of keys alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// Its partition key and its sort key.
+    pub key: (String, String),
+}
+
+/// The table that the store of this crate needs.
+#[must_use]
+pub fn needed() -> Definition {
+    let pair = |partition: &str, sort: &str| (partition.to_owned(), sort.to_owned());
+    let index = |name: &str, partition: &str, sort: &str| Index {
+        name: name.to_owned(),
+        key: pair(partition, sort),
+    };
+    Definition {
+        attributes: [PK, SK, DUE_PK, DUE_AT, MARKET_PK, ORG_PK]
+            .map(str::to_owned)
+            .into(),
+        key: pair(PK, SK),
+        indexes: vec![
+            index(DUE_INDEX, DUE_PK, DUE_AT),
+            index(MARKET_INDEX, MARKET_PK, PK),
+            index(ORG_INDEX, ORG_PK, PK),
+        ],
+        ttl: TTL.to_owned(),
+    }
+}
+
+/// Makes the table if it is not there: on-demand, with a stream of both images.
 ///
 /// # Errors
 /// [`StoreError`] if the store cannot be reached or refuses.
-pub async fn create(client: &Client, name: &str) -> StoreResult<()> {
-    let attributes = [PK, SK, DUE_PK, DUE_AT, MARKET_PK, ORG_PK];
-    let attributes: Result<Vec<_>, BuildError> = attributes.into_iter().map(text).collect();
-    let indexes = [
-        index(DUE_INDEX, DUE_PK, DUE_AT),
-        index(MARKET_INDEX, MARKET_PK, PK),
-        index(ORG_INDEX, ORG_PK, PK),
-    ];
-    let indexes: Result<Vec<_>, BuildError> = indexes.into_iter().collect();
+pub async fn create(client: &Client, name: &str, table: &Definition) -> StoreResult<()> {
+    let attributes: Result<Vec<_>, BuildError> =
+        table.attributes.iter().map(|name| text(name)).collect();
+    let indexes: Result<Vec<_>, BuildError> = table.indexes.iter().map(index).collect();
     let stream = StreamSpecification::builder()
         .stream_enabled(true)
         .stream_view_type(StreamViewType::NewAndOldImages)
@@ -38,13 +76,13 @@ pub async fn create(client: &Client, name: &str) -> StoreResult<()> {
         .table_name(name)
         .billing_mode(BillingMode::PayPerRequest)
         .set_attribute_definitions(Some(attributes.map_err(unbuilt)?))
-        .set_key_schema(Some(key_schema(PK, SK).map_err(unbuilt)?))
+        .set_key_schema(Some(key_schema(&table.key).map_err(unbuilt)?))
         .set_global_secondary_indexes(Some(indexes.map_err(unbuilt)?))
         .stream_specification(stream.map_err(unbuilt)?)
         .send()
         .await;
     match made {
-        Ok(_) => drop_by(client, name, TTL).await,
+        Ok(_) => drop_by(client, name, &table.ttl).await,
         Err(error) => {
             let there = error
                 .as_service_error()
@@ -81,7 +119,7 @@ fn text(name: &str) -> Result<AttributeDefinition, BuildError> {
         .build()
 }
 
-fn key_schema(partition: &str, sort: &str) -> Result<Vec<KeySchemaElement>, BuildError> {
+fn key_schema((partition, sort): &(String, String)) -> Result<Vec<KeySchemaElement>, BuildError> {
     let element = |name: &str, kind: KeyType| {
         KeySchemaElement::builder()
             .attribute_name(name)
@@ -94,13 +132,13 @@ fn key_schema(partition: &str, sort: &str) -> Result<Vec<KeySchemaElement>, Buil
     ])
 }
 
-fn index(name: &str, partition: &str, sort: &str) -> Result<GlobalSecondaryIndex, BuildError> {
+fn index(index: &Index) -> Result<GlobalSecondaryIndex, BuildError> {
     let keys_only = Projection::builder()
         .projection_type(ProjectionType::KeysOnly)
         .build();
     GlobalSecondaryIndex::builder()
-        .index_name(name)
-        .set_key_schema(Some(key_schema(partition, sort)?))
+        .index_name(&index.name)
+        .set_key_schema(Some(key_schema(&index.key)?))
         .projection(keys_only)
         .build()
 }

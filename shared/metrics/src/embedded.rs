@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::registry::{Cell, Cells, seconds, word};
-use crate::table::{DIMENSIONS_MAX, Metric, NAMESPACE, Unit};
+use crate::table::{DIMENSIONS_MAX, Metric, Unit};
 
 /// Most values of one metric on a line: the format's bound.
 const VALUES_MAX: usize = 100;
@@ -14,7 +14,7 @@ const VALUES_MAX: usize = 100;
 type Members = BTreeMap<&'static str, (&'static Metric, String)>;
 
 /// The lines: one for each set of dimension values, and more where one holds too many times.
-pub(crate) fn lines(cells: &Cells, now_ms: i64) -> String {
+pub(crate) fn lines(cells: &Cells, namespace: &str, now_ms: i64) -> String {
     let mut groups: BTreeMap<_, Vec<(&'static Metric, &Cell)>> = BTreeMap::new();
     for (place, (metric, cell)) in cells {
         let group = (metric.dimensions, place.values);
@@ -28,7 +28,8 @@ pub(crate) fn lines(cells: &Cells, now_ms: i64) -> String {
             if members.is_empty() {
                 break;
             }
-            line(&mut out, now_ms, dimensions, values, &members);
+            let head = (namespace, now_ms);
+            line(&mut out, head, dimensions, values, &members);
             from = from.saturating_add(VALUES_MAX);
         }
     }
@@ -63,7 +64,7 @@ fn members(group: &[(&'static Metric, &Cell)], from: usize) -> Members {
 
 fn line(
     out: &mut String,
-    now_ms: i64,
+    (namespace, now_ms): (&str, i64),
     dimensions: &[&str],
     values: [&str; DIMENSIONS_MAX],
     members: &Members,
@@ -80,7 +81,8 @@ fn line(
     let _ = write!(
         out,
         "{{\"_aws\":{{\"Timestamp\":{now_ms},\"CloudWatchMetrics\":[{{\
-         \"Namespace\":\"{NAMESPACE}\",\"Dimensions\":[[{}]],\"Metrics\":[{}]}}]}}",
+         \"Namespace\":\"{}\",\"Dimensions\":[[{}]],\"Metrics\":[{}]}}]}}",
+        plain(namespace),
         quoted.join(","),
         defined.join(",")
     );
@@ -91,6 +93,13 @@ fn line(
         let _ = write!(out, ",\"{name}\":{value}");
     }
     out.push_str("}\n");
+}
+
+/// A namespace as the service has them; nothing in it can end the text that it stands in.
+fn plain(namespace: &str) -> String {
+    let known = |c: char| c.is_ascii_alphanumeric() || "._-/#:".contains(c);
+    let chars = namespace.chars();
+    chars.map(|c| if known(c) { c } else { '_' }).collect()
 }
 
 #[cfg(test)]
@@ -104,6 +113,7 @@ mod tests {
     };
 
     const NOW_MS: i64 = 1_790_000_000_123;
+    const NAMESPACE: &str = "Relet/a";
 
     fn sound(line: &str) -> Value {
         let root = testkit::logs::embedded(line).unwrap();
@@ -113,7 +123,7 @@ mod tests {
     }
 
     fn taken(registry: &Registry) -> Vec<Value> {
-        let text = lines(&registry.take(), NOW_MS);
+        let text = lines(&registry.take(), NAMESPACE, NOW_MS);
         assert!(text.is_empty() || text.ends_with('\n'));
         text.lines().map(sound).collect()
     }
@@ -188,6 +198,12 @@ mod tests {
                 .iter()
                 .all(|line| line.get("drains_open").is_none())
         );
+    }
+
+    #[test]
+    fn a_namespace_cannot_end_its_text() {
+        assert_eq!(plain("Relet/a-b.c"), "Relet/a-b.c");
+        assert_eq!(plain("a\"b c\n"), "a_b_c_");
     }
 
     #[test]

@@ -116,11 +116,12 @@ pub fn embed() {
 }
 
 /// What was counted since the last call, as lines of CloudWatch's embedded metric format, each
-/// ended by a line feed; empty if nothing was. `now_ms` is the present instant, in milliseconds
-/// since 1970. Without [`embed`] before it, nothing.
+/// ended by a line feed; empty if nothing was. `namespace` is where they go, most often
+/// [`NAMESPACE`]; `now_ms` is the present instant, in milliseconds since 1970. Without [`embed`]
+/// before it, nothing.
 #[must_use]
-pub fn take_embedded(now_ms: i64) -> String {
-    embedded::lines(&PROCESS.take(), now_ms)
+pub fn take_embedded(namespace: &str, now_ms: i64) -> String {
+    embedded::lines(&PROCESS.take(), namespace, now_ms)
 }
 
 /// Everything counted since the process began, as Prometheus text, version 0.0.4.

@@ -49,7 +49,7 @@ impl Unit {
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name in CloudWatch, in the namespace [`NAMESPACE`].
+    /// Its name in CloudWatch, in the namespace of the deployment.
     pub name: &'static str,
     /// How its values go together.
     pub kind: Kind,
@@ -77,7 +77,7 @@ impl Metric {
     }
 }
 
-/// The namespace in CloudWatch.
+/// The namespace in CloudWatch, where a deployment does not name its own.
 pub const NAMESPACE: &str = "Relet";
 
 /// Most dimensions of a metric.

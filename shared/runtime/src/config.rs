@@ -32,6 +32,26 @@ pub fn table() -> Result<String, ConfigError> {
     required("RELET_TABLE")
 }
 
+/// The namespace of CloudWatch that metrics go to: `RELET_METRICS_NAMESPACE`, `Relet` if absent.
+/// Deployments of one account need one each: a metric knows no other difference between them.
+///
+/// # Errors
+/// [`ConfigError`] if CloudWatch has no such namespaces.
+pub fn metrics_namespace() -> Result<String, ConfigError> {
+    const NAME: &str = "RELET_METRICS_NAMESPACE";
+    let Ok(namespace) = std::env::var(NAME) else {
+        return Ok(metrics::NAMESPACE.to_owned());
+    };
+    let known = |b: u8| b.is_ascii_alphanumeric() || b"._-/#:".contains(&b);
+    if (1..=255).contains(&namespace.len()) && namespace.bytes().all(known) {
+        return Ok(namespace);
+    }
+    Err(ConfigError {
+        name: NAME,
+        problem: "is not 1 to 255 of A-Z a-z 0-9 . _ - / # :",
+    })
+}
+
 /// The secret that cursors are sealed with: `RELET_CURSOR_SECRET`, at least 16 characters.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 //! CloudWatch's embedded metric format.
 
 use std::io::Write as _;
+use std::sync::OnceLock;
 
 use app::ports::Clock as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -11,6 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::clock::SystemClock;
 
+<<<<<<< HEAD
 /// Starts both. `RUST_LOG` sets the level of the log; `info` without it. Calling it again changes
 /// nothing.
 pub fn init() {
@@ -20,6 +22,18 @@ pub fn init() {
     let filter = asked.and_then(|text| text.parse().ok());
     let filter: Targets = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     let lines = tracing_subscriber::fmt::layer()
+=======
+/// Where the numbers go.
+static NAMESPACE: OnceLock<String> = OnceLock::new();
+
+/// Starts both. `RUST_LOG` sets the level of the log; `info` without it. The numbers go to this
+/// namespace of CloudWatch. Calling it again changes nothing.
+pub fn init(namespace: String) {
+    // A second one is refused; the first one stays.
+    let _ = NAMESPACE.set(namespace);
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let format = tracing_subscriber::fmt()
+>>>>>>> template
         .json()
         .flatten_event(true)
         .with_target(false)
@@ -38,7 +52,8 @@ pub fn init() {
 /// Writes what was counted since the last call. To be called at the end of each event, before its
 /// reply: afterwards the service may stop the process for as long as it likes.
 pub fn flush() {
-    let lines = metrics::take_embedded(SystemClock.now().unix_ms());
+    let namespace = NAMESPACE.get().map_or(metrics::NAMESPACE, String::as_str);
+    let lines = metrics::take_embedded(namespace, SystemClock.now().unix_ms());
     if !lines.is_empty() {
         // Whole lines at once, so that none is torn by a line of the log. If nobody reads them,
         // nothing is left to do.

@@ -4,7 +4,11 @@
 mod wire;
 
 use std::path::Path;
+<<<<<<< HEAD
 use std::sync::atomic::{AtomicU64, Ordering};
+=======
+use std::sync::OnceLock;
+>>>>>>> template
 
 use app::ports::StoreResult;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -12,6 +16,7 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::{Client, Config};
 use dynamo::DynamoStore;
+use dynamo::table::Definition;
 use dynoxide::{Database, ImportOptions};
 use std::time::Duration;
 
@@ -65,7 +70,7 @@ impl Engine {
         let endpoint = format!("http://{address}");
         let wire = Wire::default();
         let client = client(&endpoint, &wire);
-        let made: StoreResult<()> = dynamo::table::create(&client, TABLE).await;
+        let made: StoreResult<()> = dynamo::table::create(&client, TABLE, table()).await;
         made.unwrap_or_else(|error| unreachable!("no table: {error}"));
         Self {
             store: DynamoStore::new(client, TABLE),
@@ -119,6 +124,15 @@ impl Engine {
     pub fn another_store(&self) -> DynamoStore {
         DynamoStore::new(client(&self.endpoint, &Wire::default()), TABLE)
     }
+}
+
+/// The table as the template has it, read once in a process.
+fn table() -> &'static Definition {
+    static READ: OnceLock<Definition> = OnceLock::new();
+    READ.get_or_init(|| {
+        let table = relet_template::table();
+        table.unwrap_or_else(|error| unreachable!("{error}"))
+    })
 }
 
 impl Drop for Engine {

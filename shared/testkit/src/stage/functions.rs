@@ -158,6 +158,7 @@ pub async fn assert_http_init(binary: &str) {
     for (name, wrong) in [
         ("RELET_CURSOR_SECRET", "too short"),
         ("RELET_KEY_TTL_MS", "5 s"),
+        ("RELET_METRICS_NAMESPACE", "two words"),
     ] {
         let env = [usual_env(engine.endpoint()).as_slice(), &[(name, wrong)]].concat();
         let said = last_words(binary, &env).await;
