@@ -59,6 +59,8 @@ class Cloud:
             "AWS_DEFAULT_REGION": REGION,
             "MINISTACK_REGION": REGION,
             "AWS_ENDPOINT_URL": self.endpoint,
+            # Every call is held against the policies of its role.
+            "AUTH": "true",
             "BIND_HOST": "127.0.0.1",
             "GATEWAY_PORT": str(self.port),
             "IOT_MTLS_ENABLED": "0",
@@ -90,10 +92,26 @@ class Cloud:
         except OSError:
             return False
 
-    def client(self, service):
+    def client(self, service, **credentials):
         """A client of one service, which tries each call once."""
         once = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
-        return self.session.client(service, endpoint_url=self.endpoint, config=once)
+        return self.session.client(
+            service, endpoint_url=self.endpoint, config=once, **credentials
+        )
+
+    def as_role_of(self, function, service):
+        """A client of one service with the rights of a function's role; and the role's name."""
+        settings = self.client("lambda").get_function_configuration(FunctionName=function)
+        role = settings["Role"]
+        given = self.client("sts").assume_role(RoleArn=role, RoleSessionName="test")
+        credentials = given["Credentials"]
+        client = self.client(
+            service,
+            aws_access_key_id=credentials["AccessKeyId"],
+            aws_secret_access_key=credentials["SecretAccessKey"],
+            aws_session_token=credentials["SessionToken"],
+        )
+        return client, role.rsplit("/", 1)[1]
 
     def stop(self):
         """Ends the emulator and the functions that it runs: all are of its process group."""
@@ -142,6 +160,18 @@ def zipped(folder):
     return content
 
 
+def without_tls(resource):
+    """Takes out the statements by which what is not encrypted on its way is refused: on 127.0.0.1
+    nothing is.
+    """
+    policy = resource["Properties"].get("PolicyDocument")
+    if policy:
+        kept = [s for s in policy["Statement"] if s.get("Sid") != "EncryptedInTransit"]
+        policy["Statement"] = kept
+        return bool(kept)
+    return True
+
+
 def package(cloud, path):
     """The template with its code in a bucket, as `sam package` leaves it; and its functions."""
     template = yaml.load(path.read_text(), Loader)
@@ -150,6 +180,8 @@ def package(cloud, path):
         Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION}
     )
     functions = {}
+    resources = template["Resources"]
+    template["Resources"] = {n: r for n, r in resources.items() if without_tls(r)}
     for name, resource in template["Resources"].items():
         if resource["Type"] != "AWS::Serverless::Function":
             continue

@@ -26,7 +26,7 @@ def names_of(resources):
         "mapping": physical(resources, "AWS::Lambda::EventSourceMapping", "^Stream"),
         "orders_mapping": physical(resources, "AWS::Lambda::EventSourceMapping", "^Orders"),
         "failures": physical(resources, "AWS::S3::Bucket"),
-        "stream": f"{STACK}-stream",
+        **{name: f"{STACK}-{name}" for name in ("release", "stream", "sweep")},
         "orders": physical(resources, "AWS::SQS::Queue", "^OrdersQueue$"),
         "dead_letters": physical(resources, "AWS::SQS::Queue", "^OrdersDead"),
     }
@@ -73,7 +73,7 @@ def play(cloud, controller, relet, folder):
     wanted = {"reservedUnitIds": ["u4", "u5"], "allowedOrgIds": [ORGS["audience"][0]]}
     made = story.call("owner", "POST", f"/v1/nodes/{NODE}/reservations", wanted)
     other = f"/v1/nodes/{NODE}/reservations/{made['id']}"
-    poison.stream(cloud, names["table"], names["mapping"], story, other)
+    poison.stream(cloud, names, story, other)
     poison.orders(cloud, names["orders"], names["dead_letters"])
     gaps.probe(gaps.AFTER, cloud, names, story, other)
 

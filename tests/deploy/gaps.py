@@ -4,7 +4,8 @@ for it here is then to give way to the real thing. `README.md` says what stands 
 
 import json
 import time
-import urllib.request
+
+from botocore.exceptions import ClientError
 
 from cloud import Failed, until
 from poison import broken
@@ -56,10 +57,12 @@ def scaling_is_a_number(cloud, names):
     is set by hand where not: with a text there, the emulator does not read the queue at all.
     """
     functions = cloud.client("lambda")
-    # The SDK would make a number of it.
-    path = f"/2015-03-31/event-source-mappings/{names['orders_mapping']}"
-    with urllib.request.urlopen(f"{cloud.endpoint}{path}", timeout=10) as reply:
-        most = json.load(reply)["ScalingConfig"]["MaximumConcurrency"]
+    # As it is sent: the SDK would make a number of it.
+    sent = []
+    heard = lambda response_dict, **_: sent.append(response_dict["body"])
+    functions.meta.events.register("before-parse.lambda.GetEventSourceMapping", heard)
+    functions.get_event_source_mapping(UUID=names["orders_mapping"])
+    most = json.loads(sent[0])["ScalingConfig"]["MaximumConcurrency"]
     if isinstance(most, int):
         return True
     functions.update_event_source_mapping(
@@ -68,8 +71,45 @@ def scaling_is_a_number(cloud, names):
     return False
 
 
+def batches_need_no_more(cloud, names):
+    """Whether a batch is sent by the right to send a message, as on AWS, where there is no right of
+    its own for it. The roles of both senders are given what the emulator asks for where not.
+    """
+    closed = []
+    for function in (names["stream"], names["sweep"]):
+        sender, role = cloud.as_role_of(function, "sqs")
+        try:
+            # No message of the product's is an empty list of them: refused for that, or before.
+            sender.send_message_batch(QueueUrl=names["orders"], Entries=[])
+            closed.append(function)
+        except ClientError as error:
+            if "AccessDenied" not in error.response["Error"]["Code"]:
+                closed.append(function)
+        statement = {"Effect": "Allow", "Action": "sqs:SendMessageBatch", "Resource": "*"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        cloud.client("iam").put_role_policy(
+            RoleName=role, PolicyName="batches-on-the-emulator", PolicyDocument=policy
+        )
+    return bool(closed)
+
+
+def leading_keys(cloud, names):
+    """Whether a role that may read keys alone is refused an item that is none."""
+    reader, _ = cloud.as_role_of(names["release"], "dynamodb")
+    other = {"PK": {"S": "VM#none"}, "SK": {"S": "VM"}}
+    try:
+        reader.get_item(TableName=names["table"], Key=other)
+        return False
+    except ClientError:
+        return True
+
+
 # By what is tried before the story, and what after it.
-BEFORE = {"numbers of parameters stay text in a mapping's scaling": scaling_is_a_number}
+BEFORE = {
+    "numbers of parameters stay text in a mapping's scaling": scaling_is_a_number,
+    "batches of messages need a right that AWS does not know": batches_need_no_more,
+    "conditions on leading keys are not looked at": leading_keys,
+}
 AFTER = {
     "mappings of streams ignore `batchItemFailures`": stream_failures,
     "metrics in logs are not read, so alarms never ring": embedded_metrics,

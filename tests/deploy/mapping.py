@@ -15,12 +15,14 @@ from cloud import Failed
 
 
 class Mapping:
-    """The deployed mapping, from the end of the stream as it is now."""
+    """The deployed mapping, from the end of the stream as it is now. `writer` is the bucket's client
+    with the rights of the function's role, which a mapping writes by.
+    """
 
-    def __init__(self, cloud, settings):
+    def __init__(self, cloud, settings, writer):
         self.functions = cloud.client("lambda")
         self.streams = cloud.client("dynamodbstreams")
-        self.s3 = cloud.client("s3")
+        self.s3 = writer
         self.settings = settings
         self.stream = settings["EventSourceArn"]
         needed = {

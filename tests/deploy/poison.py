@@ -28,13 +28,16 @@ def stop_mapping(functions, mapping):
     until("the mapping has stopped", stopped)
 
 
-def stream(cloud, table, mapping, story, path):
+def stream(cloud, names, story, path):
     """A record that cannot be read, between two changes of a reservation."""
+    table, mapping = names["table"], names["mapping"]
     print("  A record that nobody can read comes between two releases.", flush=True)
     functions, items = cloud.client("lambda"), cloud.client("dynamodb")
     story.complete(path)
     stop_mapping(functions, mapping)
-    played = Mapping(cloud, functions.get_event_source_mapping(UUID=mapping))
+    settings = functions.get_event_source_mapping(UUID=mapping)
+    writer, _ = cloud.as_role_of(names["stream"], "s3")
+    played = Mapping(cloud, settings, writer)
     story.call("owner", "POST", f"{path}/release", {"unitIds": ["u4"]})
     items.put_item(TableName=table, Item=broken("broken"))
     story.call("owner", "POST", f"{path}/release", {"unitIds": ["u5"]})

@@ -36,15 +36,9 @@ const TOUCH_MAX: Duration = Duration::from_millis(1_500);
 /// that then opens the connection, and says what is wrong if it cannot.
 ///
 /// # Errors
-<<<<<<< HEAD
 /// A missing variable.
 pub async fn store(touch: Touch) -> Result<DynamoStore, Error> {
-    crate::telemetry::init();
-=======
-/// A missing variable, or a store that cannot be reached.
-pub async fn store() -> Result<DynamoStore, Error> {
     crate::telemetry::init(config::metrics_namespace()?);
->>>>>>> template
     let settings = Settings {
         table: config::table()?,
         ..Settings::default()

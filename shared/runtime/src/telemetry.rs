@@ -12,17 +12,6 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::clock::SystemClock;
 
-<<<<<<< HEAD
-/// Starts both. `RUST_LOG` sets the level of the log; `info` without it. Calling it again changes
-/// nothing.
-pub fn init() {
-    // Levels by target are all that a function needs: the richer filter brings regular expressions,
-    // which are a tenth of a small binary.
-    let asked = std::env::var("RUST_LOG").ok();
-    let filter = asked.and_then(|text| text.parse().ok());
-    let filter: Targets = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
-    let lines = tracing_subscriber::fmt::layer()
-=======
 /// Where the numbers go.
 static NAMESPACE: OnceLock<String> = OnceLock::new();
 
@@ -31,9 +20,12 @@ static NAMESPACE: OnceLock<String> = OnceLock::new();
 pub fn init(namespace: String) {
     // A second one is refused; the first one stays.
     let _ = NAMESPACE.set(namespace);
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let format = tracing_subscriber::fmt()
->>>>>>> template
+    // Levels by target are all that a function needs: the richer filter brings regular expressions,
+    // which are a tenth of a small binary.
+    let asked = std::env::var("RUST_LOG").ok();
+    let filter = asked.and_then(|text| text.parse().ok());
+    let filter: Targets = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let lines = tracing_subscriber::fmt::layer()
         .json()
         .flatten_event(true)
         .with_target(false)

@@ -4,11 +4,8 @@
 mod wire;
 
 use std::path::Path;
-<<<<<<< HEAD
-use std::sync::atomic::{AtomicU64, Ordering};
-=======
 use std::sync::OnceLock;
->>>>>>> template
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use app::ports::StoreResult;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -156,7 +153,7 @@ pub async fn elsewhere() -> DynamoStore {
     // The engine is a fresh one: no table of an earlier process is there under this name.
     let table = format!("contract-{}-{number}", std::process::id());
     let client = client(&endpoint, &Wire::default());
-    let made: StoreResult<()> = dynamo::table::create(&client, &table).await;
+    let made: StoreResult<()> = dynamo::table::create(&client, &table, self::table()).await;
     made.unwrap_or_else(|error| unreachable!("no table: {error}"));
     DynamoStore::new(client, table)
 }
