@@ -10,6 +10,8 @@ from botocore.exceptions import ClientError
 from cloud import Failed, until
 from poison import broken
 
+ACCOUNT = "000000000000"
+
 
 def stream_failures(cloud, names, story, path):
     """Whether the emulator's mapping goes by `batchItemFailures` of a stream."""
@@ -104,11 +106,35 @@ def leading_keys(cloud, names):
         return True
 
 
+def session_is_its_role(cloud, names):
+    """Whether a condition on `aws:PrincipalArn` sees the role behind a session, as on AWS. The
+    bucket's policy is told the session where not.
+    """
+    writer, role = cloud.as_role_of(names["stream"], "s3")
+    bucket, key = names["failures"], "aws/lambda/probe"
+    try:
+        writer.put_object(Bucket=bucket, Key=key, Body=b"")
+        return True
+    except ClientError:
+        pass
+    s3 = cloud.client("s3")
+    policy = json.loads(s3.get_bucket_policy(Bucket=bucket)["Policy"])
+    for statement in policy["Statement"]:
+        allowed = statement.get("Condition", {}).get("ArnNotEquals")
+        if allowed:
+            session = f"arn:aws:sts::{ACCOUNT}:assumed-role/{role}/test"
+            allowed["aws:PrincipalArn"] = [allowed["aws:PrincipalArn"], session]
+    s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
+    writer.put_object(Bucket=bucket, Key=key, Body=b"")
+    return False
+
+
 # By what is tried before the story, and what after it.
 BEFORE = {
     "numbers of parameters stay text in a mapping's scaling": scaling_is_a_number,
     "batches of messages need a right that AWS does not know": batches_need_no_more,
     "conditions on leading keys are not looked at": leading_keys,
+    "conditions on a principal see the session and not its role": session_is_its_role,
 }
 AFTER = {
     "mappings of streams ignore `batchItemFailures`": stream_failures,

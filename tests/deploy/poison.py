@@ -4,8 +4,10 @@ what comes after it goes on. Orders that nobody can read end up in the queue's d
 
 import json
 
+from botocore.exceptions import ClientError
+
 from api import check
-from cloud import until
+from cloud import Failed, until
 from mapping import Mapping
 
 NODE = "gpu-node-1"
@@ -44,6 +46,12 @@ def stream(cloud, names, story, path):
     items.delete_item(TableName=table, Key={n: broken("broken")[n] for n in ("PK", "SK")})
     records = played.records()
     check("the stream has all of them, in order", len(records) >= 4)
+    other, _ = cloud.as_role_of(names["release"], "s3")
+    try:
+        other.put_object(Bucket=names["failures"], Key="aws/lambda/forged", Body=b"")
+        raise Failed("any function may write into the failure destination")
+    except ClientError as error:
+        check("no other role writes there", error.response["Error"]["Code"] == "AccessDenied")
     played.deliver(records)
 
     check("one record was given up", len(played.destined) == 1)
