@@ -17,7 +17,7 @@ use dynamo::table::Definition;
 use dynoxide::{Database, ImportOptions};
 use std::time::Duration;
 
-pub use wire::{Call, Fault, Wire};
+pub use wire::{Access, Call, Fault, Wire};
 
 /// The name of the table.
 pub const TABLE: &str = "relet";

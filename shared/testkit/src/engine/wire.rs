@@ -1,7 +1,9 @@
 //! The wire between a store and the engine: counts requests, measures what they cost, and fails
 //! them as a test asks.
 
-use std::collections::VecDeque;
+mod access;
+
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -20,6 +22,8 @@ use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::{Value, json};
 
 use crate::doubles::lock;
+
+pub use access::Access;
 
 /// One HTTP request, by what it was and what it cost.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,9 +75,11 @@ impl fmt::Debug for Fault {
 #[derive(Debug, Default)]
 struct State {
     calls: Vec<Call>,
+    accesses: BTreeSet<Access>,
     faults: VecDeque<(String, Fault)>,
     numbered: Option<(usize, Fault)>,
     measures: bool,
+    watches: bool,
     forgets_tokens: bool,
     sent: u64,
 }
@@ -99,6 +105,17 @@ impl Wire {
     #[must_use]
     pub fn take_calls(&self) -> Vec<Call> {
         std::mem::take(&mut lock(&self.state).calls)
+    }
+
+    /// Notes what every request from now on needs the right to.
+    pub fn watch(&self) {
+        lock(&self.state).watches = true;
+    }
+
+    /// What the requests since the last time this was asked needed the right to.
+    #[must_use]
+    pub fn take_accesses(&self) -> BTreeSet<Access> {
+        std::mem::take(&mut lock(&self.state).accesses)
     }
 
     /// Asks the engine for the cost of every request from now on.
@@ -154,6 +171,11 @@ impl Wire {
     fn prepare(&self, operation: &str, request: &mut HttpRequest) -> bool {
         let (measures, forgets, sent) = {
             let mut state = lock(&self.state);
+            if state.watches {
+                let body = request.body().bytes().unwrap_or_default();
+                let body = serde_json::from_slice(body).unwrap_or_default();
+                state.accesses.extend(access::accesses(operation, &body));
+            }
             state.sent += 1;
             (state.measures, state.forgets_tokens, state.sent)
         };
