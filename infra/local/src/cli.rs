@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use domain::audit::Head;
-use domain::{NodeId, ReservationId, Version};
+use domain::{NodeId, OrgId, ReservationId, Version};
 
 use crate::agent::host::VmProgram;
 use crate::audit::Source;
+use crate::operator::Asked;
 use crate::platform::Options;
 use crate::serve::Serve;
 
@@ -34,6 +35,38 @@ pub enum Command {
     /// Read audit trails.
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Make an operator's key for a deployed platform, by writing to its table.
+    OperatorKey(OperatorKeyArgs),
+}
+
+/// The flags of `operator-key`. Region and credentials are those of the environment.
+#[derive(Debug, Clone, Args)]
+pub struct OperatorKeyArgs {
+    /// The table of the platform: the stack's output `TableName`.
+    #[arg(long, value_name = "TABLE")]
+    table: String,
+    /// The org that the key belongs to.
+    #[arg(long, value_name = "ORG")]
+    org: OrgId,
+    /// The key's name, for whoever lists the keys.
+    #[arg(long, value_name = "NAME", default_value = "operator")]
+    name: String,
+    /// Days after which it is good no more; never if left out.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    expires_in_days: Option<u32>,
+}
+
+impl OperatorKeyArgs {
+    /// The key that is asked for.
+    #[must_use]
+    pub fn asked(self) -> Asked {
+        Asked {
+            table: self.table,
+            org: self.org,
+            name: self.name,
+            days: self.expires_in_days,
+        }
+    }
 }
 
 /// What to do with an audit trail.

@@ -12,6 +12,7 @@ pub mod fleet;
 pub mod gateway;
 pub mod keys;
 pub mod logs;
+pub mod operator;
 pub mod output;
 pub mod platform;
 pub mod pump;

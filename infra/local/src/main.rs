@@ -25,6 +25,10 @@ async fn main() -> ExitCode {
             relet::logs::to_stderr("error");
             relet::demo::demo(&mut output).await
         }
+        Command::OperatorKey(args) => {
+            relet::logs::to_stderr("info");
+            relet::operator::make(args.asked(), &mut output).await
+        }
         Command::Audit(AuditCommand::Verify(args)) => {
             relet::logs::to_stderr("error");
             match args.source(|name| std::env::var(name).ok()) {

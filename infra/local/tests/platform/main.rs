@@ -12,6 +12,7 @@ mod damage;
 mod demo;
 mod keys;
 mod metrics;
+mod operator;
 mod processes;
 mod refusals;
 mod secrecy;

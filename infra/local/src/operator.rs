@@ -1,0 +1,120 @@
+//! The first key of a deployed platform: an operator's, made by whoever may write to the table. All
+//! other keys can be made with it over the API.
+
+use app::auth::{ApiKey, SecretKey};
+use app::grant::{Grant, Role};
+use app::ports::{Clock, Commit, Ids, PutKey, Random};
+use domain::OrgId;
+use dynamo::{DynamoStore, Settings};
+use runtime::{SystemClock, SystemIds};
+
+use crate::failure::{Failure, run, start};
+use crate::output::Output;
+
+/// Most characters of a key's name, as the API has it.
+const NAME_CHARS_MAX: usize = 128;
+
+/// What the key is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The table it is for.
+    pub table: String,
+    /// The org it belongs to.
+    pub org: OrgId,
+    /// Its name.
+    pub name: String,
+    /// Days that it is good for; `None` until it is revoked.
+    pub days: Option<u32>,
+}
+
+/// Makes the key, with the environment's credentials, and prints its secret: the one line of the
+/// standard output, and nowhere else. The table holds the secret's SHA-256 alone.
+///
+/// # Errors
+/// [`Failure::Start`] if the table cannot be reached; [`Failure::Run`] if it refuses.
+pub async fn make(asked: Asked, output: &mut Output) -> Result<(), Failure> {
+    let settings = Settings {
+        table: asked.table.clone(),
+        ..Settings::default()
+    };
+    let store = DynamoStore::connect(&settings).await;
+    let store = store.map_err(|error| start(&format!("cannot use {}", asked.table), error))?;
+    let (key, secret) = put(&store, &SystemClock, &SystemIds, asked).await?;
+    output.line(secret.reveal());
+    tracing::info!(key_id = %key.id, org_id = %key.org, "operator key made");
+    Ok(())
+}
+
+async fn put(
+    store: &impl PutKey,
+    clock: &impl Clock,
+    fresh: &(impl Ids + Random),
+    asked: Asked,
+) -> Result<(ApiKey, SecretKey), Failure> {
+    let what = "cannot make a key";
+    if !(1..=NAME_CHARS_MAX).contains(&asked.name.chars().count()) {
+        let text = format!("a name has 1 to {NAME_CHARS_MAX} characters");
+        return Err(Failure::Start(text));
+    }
+    let random = fresh.random().map_err(|error| run(what, error))?;
+    let (secret, now) = (SecretKey::from_random(&random), clock.now());
+    let id = fresh.uuid().parse();
+    let key = ApiKey {
+        id: id.map_err(|error| run(what, error))?,
+        org: asked.org,
+        name: asked.name,
+        prefix: secret.prefix().to_owned(),
+        grant: Grant::Role(Role::Owner),
+        operator: true,
+        created_at: now,
+        expires_at: asked
+            .days
+            .map(|days| now.plus_ms(i64::from(days) * 86_400_000)),
+        revoked_at: None,
+    };
+    match store.put_key(&secret.digest(), &key).await {
+        Ok(Commit::Done) => Ok((key, secret)),
+        Ok(Commit::Lost) => Err(run(what, "a fresh one is there already")),
+        Err(error) => Err(run(what, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use app::auth::authenticate;
+    use testkit::{MemoryStore, SeededIds, TestClock};
+
+    fn asked(name: &str, days: Option<u32>) -> Asked {
+        Asked {
+            table: "t".to_owned(),
+            org: "relet".parse().unwrap(),
+            name: name.to_owned(),
+            days,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_key_is_an_operator_s_until_its_days_are_over() {
+        let (store, clock) = (MemoryStore::default(), TestClock::default());
+        let made = put(&store, &clock, &SeededIds::new(1), asked("first", Some(2))).await;
+        let (key, secret) = made.unwrap();
+        assert_eq!((key.org.as_str(), &*key.name), ("relet", "first"));
+        let header = format!("Bearer {}", secret.reveal());
+        let at = |days: i64| clock.now().plus_ms(days * 86_400_000);
+        let known = authenticate(&store, Some(&header), at(1)).await.unwrap();
+        assert!(known.caller.operator);
+        assert!(authenticate(&store, Some(&header), at(2)).await.is_err());
+        assert!(store.world().keys.len() == 1, "and it is listed");
+    }
+
+    #[tokio::test]
+    async fn a_name_has_some_characters_and_not_too_many() {
+        let (store, clock) = (MemoryStore::default(), TestClock::default());
+        for name in [String::new(), "n".repeat(129)] {
+            let made = put(&store, &clock, &SeededIds::new(1), asked(&name, None)).await;
+            assert!(matches!(made, Err(Failure::Start(_))), "{name}");
+        }
+        assert!(store.world().keys.is_empty());
+    }
+}
