@@ -53,12 +53,17 @@ class Cloud:
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.log = self.folder / "ministack.log"
         (self.folder / "tmp").mkdir(parents=True, exist_ok=True)
-        credentials = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-        settings = {
-            **credentials,
+        # What a program needs that works on this cloud with all rights.
+        self.environment = {
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
-            "MINISTACK_REGION": REGION,
             "AWS_ENDPOINT_URL": self.endpoint,
+        }
+        settings = {
+            **self.environment,
+            "MINISTACK_REGION": REGION,
             # Every call is held against the policies of its role.
             "AUTH": "true",
             "BIND_HOST": "127.0.0.1",

@@ -18,9 +18,9 @@ CASES_MIN = 100
 def run(endpoint, root):
     """Runs the suite against the DynamoDB at this address."""
     print("The store's contract over the emulator's DynamoDB", flush=True)
-    command = ["cargo", "test", "--locked", "-q", "-p", "relet-tests", "--test", "store_contract"]
+    command = ["cargo", "test", "--locked", "-p", "relet-tests", "--test", "store_contract"]
     ran = subprocess.run(
-        [*command, "--no-fail-fast", "--", "--ignored", "elsewhere::", "--format=pretty"],
+        [*command, "--no-fail-fast", "--", "--ignored", "elsewhere"],
         cwd=root,
         env={**os.environ, "RELET_CONTRACT_ENDPOINT": endpoint},
         stdout=subprocess.PIPE,

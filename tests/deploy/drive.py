@@ -3,6 +3,7 @@
     drive.py <path of ministack> <path of relet> <folder for what is left behind>
 """
 
+import subprocess
 import sys
 import traceback
 from pathlib import Path
@@ -11,7 +12,7 @@ import contract
 import gaps
 import poison
 from api import Api, check
-from cloud import STACK, Cloud, deploy, package, physical
+from cloud import STACK, Cloud, Failed, deploy, package, physical
 from controller import Controller
 from story import NODE, ORGS, Story
 
@@ -32,14 +33,15 @@ def names_of(resources):
     }
 
 
-def first_key(cloud, table, _relet, _folder):
-    """The first operator's key."""
-    import hashlib, secrets as fresh
-    key = "vl_" + fresh.token_hex(20)
-    digest = hashlib.sha256(key.encode()).hexdigest()
-    item = {"PK": {"S": f"KEY#{digest}"}, "SK": {"S": "KEY"}, "type": {"S": "key"}, "id": {"S": "first"}, "org": {"S": "relet"}, "role": {"S": "owner"}, "operator": {"BOOL": True}}
-    cloud.client("dynamodb").put_item(TableName=table, Item=item)
-    return key
+def first_key(cloud, table, relet):
+    """The first operator's key, made as a platform engineer makes it."""
+    command = [relet, "operator-key", "--table", table, "--org", "relet"]
+    made = subprocess.run(
+        command, env=cloud.environment, capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        raise Failed(f"no first key: {made.stderr}")
+    return made.stdout.strip()
 
 
 def play(cloud, controller, relet, folder):
@@ -54,7 +56,7 @@ def play(cloud, controller, relet, folder):
     secret = physical(resources, "AWS::SecretsManager::Secret", "^Controller")
     controller.secret = secrets.get_secret_value(SecretId=secret)["SecretString"].encode()
 
-    operator = first_key(cloud, names["table"], relet, folder)
+    operator = first_key(cloud, names["table"], relet)
     api = Api(cloud.port, physical(resources, "AWS::ApiGatewayV2::Api"))
     story = Story(api, controller, operator, relet, folder)
     story.doors()

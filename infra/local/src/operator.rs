@@ -5,7 +5,7 @@ use app::auth::{ApiKey, SecretKey};
 use app::grant::{Grant, Role};
 use app::ports::{Clock, Commit, Ids, PutKey, Random};
 use domain::OrgId;
-use dynamo::{DynamoStore, Settings};
+use dynamo::{DynamoStore, Settings, Touch};
 use runtime::{SystemClock, SystemIds};
 
 use crate::failure::{Failure, run, start};
@@ -38,7 +38,8 @@ pub async fn make(asked: Asked, output: &mut Output) -> Result<(), Failure> {
         ..Settings::default()
     };
     let store = DynamoStore::connect(&settings).await;
-    let store = store.map_err(|error| start(&format!("cannot use {}", asked.table), error))?;
+    let there = store.touch(Touch::Keys).await;
+    there.map_err(|error| start(&format!("cannot use {}", asked.table), error))?;
     let (key, secret) = put(&store, &SystemClock, &SystemIds, asked).await?;
     output.line(secret.reveal());
     tracing::info!(key_id = %key.id, org_id = %key.org, "operator key made");
