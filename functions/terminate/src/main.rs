@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
+use runtime::bootstrap::{self, Touch};
 use runtime::controller::HttpController;
-use runtime::{SystemClock, SystemIds, bootstrap, config, terminate};
+use runtime::{SystemClock, SystemIds, config, terminate};
+use tokio::task::spawn_blocking;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), runtime::Error> {
-    let store = Arc::new(bootstrap::store(bootstrap::Touch::Vms).await?);
     let (url, secret) = config::controller()?;
-    let controller = Arc::new(HttpController::new(&url, &secret, SystemClock)?);
+    // Reads all certificates of the system, as the store does: both at once.
+    let controller = spawn_blocking(move || HttpController::new(&url, &secret, SystemClock));
+    let settings = bootstrap::settings().await?;
+    let store = bootstrap::store(&settings, Touch::Vms).await?;
     bootstrap::serve(terminate::function(
-        store,
-        controller,
+        Arc::new(store),
+        Arc::new(controller.await??),
         SystemClock,
         SystemIds,
     ))

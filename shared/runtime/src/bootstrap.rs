@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_config::{BehaviorVersion, SdkConfig};
+use dynamo::DynamoStore;
 pub use dynamo::Touch;
-use dynamo::{DynamoStore, Settings};
 use http_api::{HttpFunction, Service};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::Value;
@@ -31,19 +32,23 @@ pub type ProductionService = Service<DynamoStore, SystemClock, SystemIds>;
 /// Longest time that the first request of a process may take, of its start.
 const TOUCH_MAX: Duration = Duration::from_millis(1_500);
 
-/// Starts logging and opens the connection to the store by a read of what is not there, so that the
-/// first call finds it open. Where that fails the process starts all the same: it is the first call
-/// that then opens the connection, and says what is wrong if it cannot.
+/// Starts logging and reads how the services are reached, once for all clients of a process.
 ///
 /// # Errors
 /// A missing variable.
-pub async fn store(touch: Touch) -> Result<DynamoStore, Error> {
+pub async fn settings() -> Result<SdkConfig, Error> {
     crate::telemetry::init(config::metrics_namespace()?);
-    let settings = Settings {
-        table: config::table()?,
-        ..Settings::default()
-    };
-    let store = DynamoStore::connect(&settings).await;
+    Ok(aws_config::load_defaults(BehaviorVersion::latest()).await)
+}
+
+/// Opens the connection to the store by a read of what is not there, so that the first call finds it
+/// open. Where that fails the process starts all the same: it is the first call that then opens the
+/// connection, and says what is wrong if it cannot.
+///
+/// # Errors
+/// A missing variable.
+pub async fn store(settings: &SdkConfig, touch: Touch) -> Result<DynamoStore, Error> {
+    let store = DynamoStore::connect(settings, config::table()?);
     match tokio::time::timeout(TOUCH_MAX, store.touch(touch)).await {
         Ok(Ok(())) => {}
         Ok(Err(cause)) => tracing::warn!(%cause, "the store does not answer yet"),
@@ -55,10 +60,10 @@ pub async fn store(touch: Touch) -> Result<DynamoStore, Error> {
 /// Starts an HTTP function's process up to its first call.
 ///
 /// # Errors
-/// As [`store`], and a variable that makes no sense.
+/// A missing variable, or one that makes no sense.
 pub async fn service() -> Result<Arc<ProductionService>, Error> {
     let (cursors, ttl_ms) = (config::cursor_key()?, config::key_ttl_ms()?);
-    let store = store(Touch::Keys).await?;
+    let store = store(&settings().await?, Touch::Keys).await?;
     Ok(Arc::new(Service::new(
         store,
         SystemClock,
