@@ -21,6 +21,7 @@ pub(crate) struct Running {
     child: Child,
     events: Sender<String>,
     answers: Receiver<(Instant, bool, Vec<u8>)>,
+    asked: Receiver<Instant>,
     started: Instant,
 }
 
@@ -38,11 +39,13 @@ impl Running {
         let address = listener.local_addr().unwrap().to_string();
         let (events, waiting) = channel();
         let (answered, answers) = channel();
+        let (asks, asked) = channel();
         let waiting: Events = Arc::new(Mutex::new(waiting));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (waiting, answered) = (Arc::clone(&waiting), answered.clone());
-                std::thread::spawn(move || serve(stream, &waiting, &answered));
+                let waiting = Arc::clone(&waiting);
+                let (asks, answered) = (asks.clone(), answered.clone());
+                std::thread::spawn(move || serve(stream, &waiting, &asks, &answered));
             }
         });
         events.send(event.to_string()).unwrap();
@@ -60,13 +63,15 @@ impl Running {
             child,
             events,
             answers,
+            asked,
             started,
         }
     }
 
-    /// How long it took from its start to its first answer.
-    pub(crate) fn first_answer(&self) -> Duration {
-        self.answer().0.duration_since(self.started)
+    /// How long it took from its start until it asked for its first event, and to its first answer.
+    pub(crate) fn start_up(&self) -> [Duration; 2] {
+        let asked = self.asked.recv_timeout(WAIT_MAX).unwrap();
+        [asked, self.answer().0].map(|at| at.duration_since(self.started))
     }
 
     /// Hands it an event; how long the answer took, and the answer.
@@ -86,13 +91,19 @@ impl Running {
 }
 
 /// Answers one connection of the function.
-fn serve(stream: TcpStream, events: &Events, answered: &Sender<(Instant, bool, Vec<u8>)>) {
+fn serve(
+    stream: TcpStream,
+    events: &Events,
+    asks: &Sender<Instant>,
+    answered: &Sender<(Instant, bool, Vec<u8>)>,
+) {
     let Some((mut from, mut to)) = halves(stream) else {
         return;
     };
     let mut count = 0_u64;
     while let Some(message) = Message::read(&mut from) {
         let sent = if message.has("GET ") {
+            let _ = asks.send(Instant::now());
             let event = events.lock().unwrap().recv();
             let Ok(event) = event else { return };
             count += 1;

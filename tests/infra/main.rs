@@ -1,5 +1,5 @@
-//! The template against the code: every route, every right of every role, every setting of a mapping,
-//! every alarm, every variable of a function. Whatever is taken out of it is missed.
+//! The template against the code: every route, every right of every role, every setting of a
+//! mapping, every alarm, every variable of a function. Whatever is taken out of it is missed.
 //!
 //! What the template and the documents repeat of the code is written anew by
 //! `RELET_REWRITE=1 cargo test -p relet-tests --test infra`.

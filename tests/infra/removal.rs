@@ -1,5 +1,5 @@
-//! Whatever is taken out of the template is missed: each resource, each of its members, each item of
-//! a list, down to the last right, setting and route. And what is put in beside it is noticed.
+//! Whatever is taken out of the template is missed: each resource, each of its members, each item
+//! of a list, down to the last right, setting and route. And what is put in is noticed.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The API: exactly the routes of the route table, each with its function behind it, which only this
-//! API may call; the rate at which calls are taken on; an access log that can hold no secret.
+//! The API: exactly the routes of the route table, each with its function behind it, which only
+//! this API may call; the rate at which calls are taken on; an access log that can hold no secret.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

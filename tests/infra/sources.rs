@@ -1,5 +1,5 @@
-//! What sets functions off, and where it goes when they fail: the stream's mapping, the queue's, the
-//! schedule, the queues, the bucket, the secrets.
+//! What sets functions off, and where it goes when they fail: the stream's mapping, the queue's,
+//! the schedule, the queues, the bucket, the secrets.
 
 use app::sweep::Rules;
 use serde_json::{Value, json};
@@ -102,13 +102,17 @@ fn schedule(found: &mut Findings, template: &Value) {
     });
     let kind = "AWS::Lambda::EventInvokeConfig";
     is(found, template, "SweepInvokeConfig", kind, invoked);
-    let statement = |sid: &str, action: &str, resource: &str| json!({ "Sid": sid, "Effect": "Allow", "Action": [action], "Resource": arn(resource) });
+    let statement = |sid: &str, action: &str, resource: &str| {
+        let on = arn(resource);
+        json!({ "Sid": sid, "Effect": "Allow", "Action": [action], "Resource": on })
+    };
+    let account = json!({ "Ref": "AWS::AccountId" });
     let role = json!({
         "AssumeRolePolicyDocument": { "Version": "2012-10-17", "Statement": [{
             "Effect": "Allow",
             "Principal": { "Service": "scheduler.amazonaws.com" },
             "Action": "sts:AssumeRole",
-            "Condition": { "StringEquals": { "aws:SourceAccount": { "Ref": "AWS::AccountId" } } },
+            "Condition": { "StringEquals": { "aws:SourceAccount": account } },
         }] },
         "Policies": [{ "PolicyName": "sweep-schedule", "PolicyDocument": {
             "Version": "2012-10-17",

@@ -143,7 +143,7 @@ mod tests {
         let lines = taken(&registry);
         let expected = json!({
             "_aws": { "Timestamp": NOW_MS, "CloudWatchMetrics": [{
-                "Namespace": "Relet",
+                "Namespace": NAMESPACE,
                 "Dimensions": [["function", "operation", "outcome"]],
                 "Metrics": [
                     { "Name": "call_duration", "Unit": "Seconds" },
