@@ -118,11 +118,16 @@ fn starts(binaries: &Path) -> Vec<[f64; 2]> {
             let running = Running::start(&binaries.join(name), &env, event);
             let took = running.start_up();
             if round > 0 {
-                times.iter_mut().zip(took).for_each(|(times, took)| times.push(took));
+                times
+                    .iter_mut()
+                    .zip(took)
+                    .for_each(|(times, took)| times.push(took));
             }
         }
     }
-    let medians = times.iter().map(|both| [0, 1].map(|which| percentile(&both[which], 50)));
+    let medians = times
+        .iter()
+        .map(|both| [0, 1].map(|which| percentile(&both[which], 50)));
     medians.collect()
 }
 
