@@ -1,5 +1,5 @@
-//! How small the functions are, how soon they answer and what they add to a call, each beside a bare
-//! function that was built in the same way and is measured in the same run.
+//! How small the functions are, how soon they answer and what they add to a call, each beside a
+//! bare function that was built in the same way and is measured in the same run.
 //!
 //! `RELET_FUNCTIONS` names the folder with the binaries. What is found is printed as a table, and
 //! left behind as `figures.md` in that folder. A plain run of the tests leaves it out.
@@ -144,7 +144,7 @@ impl Calls {
         let (took, answer) = running.call(&event.to_string());
         assert_eq!(answer["statusCode"], 200, "{answer}");
         let (spent, requests) = store.take();
-        // A key that has been known for five seconds is read again: that call is another kind of call.
+        // A key that has been known for five seconds is read again: another kind of call.
         if requests == 1 {
             self.whole.push(took);
             self.own.push(took.saturating_sub(spent));
@@ -179,12 +179,17 @@ fn of_starts(binaries: &Path, text: &mut String) -> bool {
     let (bare, medians) = medians.split_first().unwrap();
     let size = |name: &str| std::fs::metadata(binaries.join(name)).unwrap().len();
     let bare_size = size(BARE);
-    writeln!(
-        text,
-        "| function | to its first answer, by bare | until it is ready, by bare | binary, by bare \
-         | first answer, ms | ready, ms | binary, bytes |\n|---|---|---|---|---|---|---|"
-    )
-    .unwrap();
+    let columns = [
+        "function",
+        "to its first answer, by bare",
+        "until it is ready, by bare",
+        "binary, by bare",
+        "first answer, ms",
+        "ready, ms",
+        "binary, bytes",
+    ];
+    writeln!(text, "| {} |", columns.join(" | ")).unwrap();
+    writeln!(text, "|{}", "---|".repeat(columns.len())).unwrap();
     let mut within = true;
     let bare_row = ("bare", bare);
     let names = FUNCTIONS.iter().map(|(name, _)| *name);

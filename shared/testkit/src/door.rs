@@ -27,8 +27,8 @@ impl Drop for Door {
 }
 
 impl Door {
-    /// A door in front of the server at this address, such as `127.0.0.1:8000`. Without one, whoever
-    /// comes in waits for ever.
+    /// A door in front of the server at this address, such as `127.0.0.1:8000`. Without one,
+    /// whoever comes in waits for ever.
     ///
     /// # Errors
     /// If no port can be bound.

@@ -102,8 +102,8 @@ async fn last_words(binary: &str, env: &[(&str, &str)]) -> String {
     }
 }
 
-/// A function's process has its connection to the store before its first event, and handles that over
-/// the same one; and it starts where there is no store to be reached, or none that answers.
+/// A function's process has its connection to the store before its first event, and handles that
+/// over the same one; and it starts where there is no store to be reached, or none that answers.
 ///
 /// # Panics
 /// If it does not: then every first call pays for the connection.
