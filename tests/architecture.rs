@@ -255,6 +255,21 @@ fn every_crate_takes_the_lints_of_the_workspace() {
     }
 }
 
+/// A panic over one record must leave the process, and the other records of its batch, alone.
+#[test]
+fn no_profile_gives_up_unwinding() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    let manifest = std::fs::read_to_string(root).expect("it is there");
+    assert!(manifest.contains("[profile.lambda]"), "functions have one");
+    let mut settings = manifest
+        .lines()
+        .map(|line| line.split('=').next().unwrap_or_default());
+    assert!(
+        settings.all(|name| name.trim() != "panic"),
+        "leave `panic` at unwinding"
+    );
+}
+
 #[test]
 fn a_function_s_main_is_short() {
     let folders = workspace().1;
