@@ -104,6 +104,13 @@ class Cloud:
             service, endpoint_url=self.endpoint, config=once, **credentials
         )
 
+    def logged(self, function, text, since_ms=0):
+        """Whether a function has written a line with this text to its log."""
+        pages = self.client("logs").get_paginator("filter_log_events").paginate(
+            logGroupName=f"/aws/lambda/{function}", startTime=since_ms
+        )
+        return any(text in event["message"] for page in pages for event in page["events"])
+
     def as_role_of(self, function, service):
         """A client of one service with the rights of a function's role; and the role's name."""
         settings = self.client("lambda").get_function_configuration(FunctionName=function)

@@ -71,6 +71,7 @@ def play(cloud, controller, relet, folder):
     story.end(path, tenant)
     story.complete(path, {"reservation.ended"})
     story.expired(short)
+    check("the sweep tells of it", cloud.logged(names["sweep"], '"expired":1'))
 
     wanted = {"reservedUnitIds": ["u4", "u5"], "allowedOrgIds": [ORGS["audience"][0]]}
     made = story.call("owner", "POST", f"/v1/nodes/{NODE}/reservations", wanted)

@@ -25,18 +25,8 @@ def stream_failures(cloud, names, story, path):
     items.put_item(TableName=names["table"], Item=item)
 
     # The function's own log tells that it was handed the record and did not finish it.
-    logs = cloud.client("logs")
-    group = f"/aws/lambda/{names['stream']}"
-    until(
-        "the function has refused the record",
-        lambda: any(
-            "record not finished" in event["message"]
-            for event in logs.filter_log_events(
-                logGroupName=group, filterPattern='"record not finished"', startTime=began
-            )["events"]
-        ),
-        60,
-    )
+    refused = lambda: cloud.logged(names["stream"], "record not finished", began)
+    until("the function has refused the record", refused, 60)
     items.delete_item(TableName=names["table"], Key={n: item[n] for n in ("PK", "SK")})
     story.call("owner", "POST", f"{path}/reclaim", {"unitIds": ["u4"]})
     story.complete(path)
