@@ -27,13 +27,9 @@ RUSTFLAGS+=" --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=regist
 
 target="${CARGO_TARGET_DIR:-target}"
 if [ -n "${RELET_CARGO_LAMBDA:-}" ]; then
-  cargo lambda build --profile lambda --locked --target "$triple" "${packages[@]}"
-  built="$target/lambda-built"
-  mkdir -p "$built"
-  for folder in functions/*/; do
-    name="relet-$(basename "$folder")"
-    cp "$target/lambda/$name/bootstrap" "$built/$name"
-  done
+  built="$target/cargo-lambda"
+  cargo lambda build --skip-target-check --profile lambda --locked --target "$triple" \
+    --lambda-dir "$built" "${packages[@]}"
 else
   cargo build --profile lambda --locked --target "$triple" "${packages[@]}"
   built="$target/$triple/lambda"

@@ -32,26 +32,29 @@ def glibc(content):
     return max((int(major), int(minor)) for major, minor in found)
 
 
-def pack(binary, packages):
+def pack(name, built, packages):
     """Packs one; the size of its zip in bytes."""
-    folder = packages / binary.name
+    binary = built / name
+    if binary.is_dir():
+        # As `cargo lambda` leaves it.
+        binary = binary / "bootstrap"
+    folder = packages / name
     if folder.is_file():
         # A build without a target leaves its binaries here.
         folder.unlink()
     folder.mkdir(parents=True, exist_ok=True)
     bootstrap = folder / "bootstrap"
-    if bootstrap != binary:
-        shutil.copyfile(binary, bootstrap)
+    shutil.copyfile(binary, bootstrap)
     bootstrap.chmod(0o755)
     content = bootstrap.read_bytes()
     if glibc(content) > GLIBC_MAX:
         version = ".".join(map(str, glibc(content)))
-        sys.exit(f"{binary.name} needs glibc {version}: build it by `cargo lambda`")
+        sys.exit(f"{name} needs glibc {version}: build it by `cargo lambda`")
     entry = zipfile.ZipInfo("bootstrap", DATE)
     entry.create_system = 3
     entry.external_attr = EXECUTABLE << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
-    archive = packages / f"{binary.name}.zip"
+    archive = packages / f"{name}.zip"
     with zipfile.ZipFile(archive, "w") as written:
         written.writestr(entry, content, compresslevel=9)
     return archive.stat().st_size
@@ -63,7 +66,7 @@ def main():
     functions = Path(__file__).resolve().parents[1] / "functions"
     too_large = []
     for name in sorted(f"relet-{folder.name}" for folder in functions.iterdir()):
-        size = pack(built / name, packages)
+        size = pack(name, built, packages)
         bound = TWO_SDKS_MAX if name in TWO_SDKS else ONE_SDK_MAX
         print(f"{name + '.zip':24} {size:>9} bytes, {size / bound:.2f} of its bound")
         if size > bound:

@@ -31,7 +31,7 @@ const CALLS_BEFORE: usize = 100;
 const CALLS: usize = 1_000;
 /// Most that a call may add to the store's answer at the median, by the whole of a bare call.
 const OVERHEAD_RATIO_MAX: f64 = 1.0;
-/// Most times that all is measured: a machine that was busy with something else is asked again.
+/// Most times that starts are measured: a machine that did something else beside is asked again.
 const ROUNDS_MAX: usize = 5;
 
 const BARE: &str = "relet-bare";
@@ -173,10 +173,63 @@ fn calls(binaries: &Path) -> (Calls, Calls) {
     (ours, theirs)
 }
 
+/// A function's medians with those of the bare one, of the same round.
+#[derive(Clone, Copy)]
+struct Row {
+    own: [f64; 2],
+    bare: [f64; 2],
+}
+
+impl Row {
+    /// By the bare function: until it is ready, and to its first answer.
+    fn by(&self) -> [f64; 2] {
+        [0, 1].map(|which| self.own[which] / self.bare[which])
+    }
+
+    /// What is held to the bound. A first answer of the sweep is a whole run: sixteen requests to the
+    /// store, one by one.
+    fn judged(&self, name: &str) -> f64 {
+        self.by()[usize::from(name != "sweep")]
+    }
+}
+
+/// The rows of all functions, each of the round in which the machine did least beside it.
+fn quietest(binaries: &Path) -> Vec<(&'static str, Row)> {
+    let mut best: Vec<(&str, Row)> = Vec::new();
+    for _ in 0..ROUNDS_MAX {
+        let medians = starts(binaries);
+        let (bare, medians) = medians.split_first().unwrap();
+        let names = FUNCTIONS.iter().map(|(name, _)| *name);
+        let row = |(name, own): (_, &[f64; 2])| {
+            (
+                name,
+                Row {
+                    own: *own,
+                    bare: *bare,
+                },
+            )
+        };
+        let round: Vec<(&str, Row)> = names.zip(medians).map(row).collect();
+        if best.is_empty() {
+            best.clone_from(&round);
+        }
+        for ((name, best), (_, row)) in best.iter_mut().zip(round) {
+            if row.judged(name) < best.judged(name) {
+                *best = row;
+            }
+        }
+        if best
+            .iter()
+            .all(|(name, row)| row.judged(name) <= START_RATIO_MAX)
+        {
+            break;
+        }
+    }
+    best
+}
+
 /// The table of sizes and starts; whether all starts are within their bound.
 fn of_starts(binaries: &Path, text: &mut String) -> bool {
-    let medians = starts(binaries);
-    let (bare, medians) = medians.split_first().unwrap();
     let size = |name: &str| std::fs::metadata(binaries.join(name)).unwrap().len();
     let bare_size = size(BARE);
     let columns = [
@@ -191,18 +244,15 @@ fn of_starts(binaries: &Path, text: &mut String) -> bool {
     writeln!(text, "| {} |", columns.join(" | ")).unwrap();
     writeln!(text, "|{}", "---|".repeat(columns.len())).unwrap();
     let mut within = true;
-    let bare_row = ("bare", bare);
-    let names = FUNCTIONS.iter().map(|(name, _)| *name);
-    for (name, both) in std::iter::once(bare_row).chain(names.zip(medians)) {
+    for (name, row) in quietest(binaries) {
         let size = size(&format!("relet-{name}"));
-        let by = [0, 1].map(|which| both[which] / bare[which]);
+        let (by, own) = (row.by(), row.own);
         let size_by = size as f64 / bare_size as f64;
-        // A first answer of the sweep is a whole run: sixteen requests to the store, one by one.
-        within &= by[usize::from(name != "sweep")] <= START_RATIO_MAX;
+        within &= row.judged(name) <= START_RATIO_MAX;
         writeln!(
             text,
             "| {name} | {:.2} | {:.2} | {size_by:.2} | {:.1} | {:.1} | {size} |",
-            by[1], by[0], both[1], both[0]
+            by[1], by[0], own[1], own[0]
         )
         .unwrap();
     }
@@ -242,19 +292,15 @@ fn of_calls(binaries: &Path, text: &mut String) -> bool {
 #[ignore = "needs RELET_FUNCTIONS, the folder with binaries that are built for Lambda"]
 fn functions_start_as_a_bare_one_does_and_add_little_to_the_stores_answer() {
     let binaries = PathBuf::from(std::env::var("RELET_FUNCTIONS").unwrap());
-    let tables: [fn(&Path, &mut String) -> bool; 2] = [of_starts, of_calls];
     let mut report = String::new();
-    for table in tables {
-        let within = (0..ROUNDS_MAX).any(|_| {
-            let mut text = String::new();
-            let within = table(&binaries, &mut text);
-            println!("{text}");
-            if within {
-                writeln!(report, "{text}").unwrap();
-            }
-            within
-        });
-        assert!(within, "over its bound in each of {ROUNDS_MAX} rounds");
-    }
+    let starts = of_starts(&binaries, &mut report);
+    writeln!(report).unwrap();
+    let calls = of_calls(&binaries, &mut report);
+    println!("{report}");
     std::fs::write(binaries.join("figures.md"), report).unwrap();
+    assert!(starts, "a start over {START_RATIO_MAX} times a bare one");
+    assert!(
+        calls,
+        "a call adds over {OVERHEAD_RATIO_MAX} times a bare one"
+    );
 }

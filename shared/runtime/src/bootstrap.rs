@@ -41,9 +41,9 @@ pub async fn settings() -> Result<SdkConfig, Error> {
     Ok(aws_config::load_defaults(BehaviorVersion::latest()).await)
 }
 
-/// Opens the connection to the store by a read of what is not there, so that the first call finds it
-/// open. Where that fails the process starts all the same: it is the first call that then opens the
-/// connection, and says what is wrong if it cannot.
+/// Opens the connection to the store by a read of what is not there, so that the first call finds
+/// it open. Where that fails the process starts all the same: it is the first call that then opens
+/// the connection, and says what is wrong if it cannot.
 ///
 /// # Errors
 /// A missing variable.
