@@ -47,6 +47,8 @@ const LOCAL: &str = "relet";
 const CLI: &str = "orl";
 /// Reads the template for one machine and for tests: never deployed.
 const TEMPLATE: &str = "relet-template";
+/// What functions are measured beside: never deployed.
+const BARE: &str = "relet-bare";
 /// The tests of more than one crate.
 const TESTS: &str = "relet-tests";
 const TESTKIT: &str = "testkit";
@@ -193,7 +195,7 @@ fn document(graph: &Graph) -> Vec<String> {
 
 /// Members of the workspace that no rule knows.
 fn strangers(graph: &Graph) -> Vec<String> {
-    let others = [LOCAL, TEMPLATE, CLI, TESTS, TESTKIT];
+    let others = [LOCAL, TEMPLATE, BARE, CLI, TESTS, TESTKIT];
     let known = |name: &&String| layer(name).is_some() || others.contains(&name.as_str());
     graph
         .keys()
@@ -284,7 +286,7 @@ fn every_crate_has_its_layer_and_every_layer_its_crates() {
         .iter()
         .copied()
         .flatten()
-        .chain(&[LOCAL, TEMPLATE, CLI, TESTS, TESTKIT]);
+        .chain(&[LOCAL, TEMPLATE, BARE, CLI, TESTS, TESTKIT]);
     let missing: Vec<_> = named.filter(|name| !graph.contains_key(**name)).collect();
     assert_eq!(missing, [&""; 0]);
 }
@@ -298,6 +300,21 @@ fn every_crate_takes_the_lints_of_the_workspace() {
             "{name}: write `[lints] workspace = true`"
         );
     }
+}
+
+/// A panic over one record must leave the process, and the other records of its batch, alone.
+#[test]
+fn no_profile_gives_up_unwinding() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    let manifest = std::fs::read_to_string(root).expect("it is there");
+    let (_, profiles) = manifest.split_once("[profile.").expect("it has profiles");
+    assert!(profiles.contains("[profile.lambda]"), "functions have one");
+    let named = |line: &str| {
+        line.split('=')
+            .next()
+            .is_some_and(|name| name.trim() == "panic")
+    };
+    assert!(!profiles.lines().any(named), "leave panics to unwinding");
 }
 
 #[test]

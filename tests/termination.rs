@@ -82,7 +82,7 @@ impl Scene {
 
 fn function(stage: &Stage, url: &str) -> Function {
     let (store, clock) = (Arc::new(stage.store()), stage.clock().clone());
-    let controller = HttpController::new(url, SECRET, clock.clone()).unwrap();
+    let controller = HttpController::new(url, SECRET, clock.clone());
     terminate::function(store, Arc::new(controller), clock, stage.ids().clone())
 }
 

@@ -79,7 +79,9 @@ fn read_variables(folder: &str) -> BTreeSet<String> {
     let main = read(&format!("functions/{folder}/src/main.rs"));
     let mut found = of(&main);
     // Every process opens the store; those of HTTP functions by way of the service.
-    found.extend(of(&body("store()")));
+    for opening in ["settings(", "store("] {
+        found.extend(of(&body(opening)));
+    }
     if main.contains("bootstrap::service()") {
         found.extend(of(&body("service()")));
     }

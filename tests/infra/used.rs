@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use app::sweep::Rules;
 use domain::Caller;
+use dynamo::Touch;
 use http_api::routes::{Operation, ROUTES, Route};
 use runtime::{Function, orders, stream, sweep, terminate};
 use serde_json::{Value, json};
@@ -243,11 +244,14 @@ async fn reactions(work: Work) -> Used {
     scene.used
 }
 
-/// What every process needs before its first event.
-async fn start() -> BTreeSet<Access> {
-    let engine = Engine::start().await;
-    engine.wire().watch();
-    let opened = engine.store().open().await;
+/// What the process of a function needs before its first event.
+async fn start(engine: &Engine, function: &str) -> BTreeSet<Access> {
+    let touch = match function {
+        "stream" | "sweep" => Touch::Trails,
+        "terminate" => Touch::Vms,
+        _ => Touch::Keys,
+    };
+    let opened = engine.store().touch(touch).await;
     assert_eq!(opened, Ok(()));
     engine.wire().take_accesses()
 }
@@ -278,9 +282,10 @@ pub(crate) async fn used() -> Used {
             all.entry(function).or_default().extend(accesses);
         }
     }
-    let start = start().await;
-    for accesses in all.values_mut() {
-        accesses.extend(start.clone());
+    let engine = Engine::start().await;
+    engine.wire().watch();
+    for (function, accesses) in &mut all {
+        accesses.extend(start(&engine, function).await);
     }
     all
 }

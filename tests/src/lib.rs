@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
-/// Makes a test over each store out of functions that take one.
+/// Makes a test over each store out of functions that take one, and one over an engine elsewhere,
+/// which runs where `RELET_CONTRACT_ENDPOINT` names its address.
 #[macro_export]
 macro_rules! on_both {
     ($($name:ident),+ $(,)?) => {
@@ -16,6 +17,14 @@ macro_rules! on_both {
             async fn $name() {
                 let engine = testkit::engine::Engine::start().await;
                 super::$name(engine.store()).await;
+            })+
+        }
+
+        mod elsewhere {
+            $(#[tokio::test]
+            #[ignore = "needs RELET_CONTRACT_ENDPOINT, the address of an engine"]
+            async fn $name() {
+                super::$name(testkit::engine::elsewhere().await).await;
             })+
         }
     };

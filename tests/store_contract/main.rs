@@ -12,6 +12,7 @@ extern crate relet_tests;
 
 mod audit;
 mod due;
+mod engines;
 mod keys;
 mod lists;
 mod moves;

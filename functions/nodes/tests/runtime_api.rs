@@ -3,7 +3,9 @@
 use serde_json::json;
 use testkit::events::{HttpEvent, body, status};
 use testkit::fixtures::{owner, spot, stranger};
-use testkit::stage::{Stage, assert_http_init, assert_outlives_bad_events, key_of, recorded};
+use testkit::stage::{
+    Stage, assert_connects_at_start, assert_http_init, assert_outlives_bad_events, key_of, recorded,
+};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_relet-nodes");
 const CONFIRM: &str = include_str!("confirm.json");
@@ -77,4 +79,10 @@ async fn it_says_that_it_is_there_to_anyone() {
 #[tokio::test]
 async fn it_does_not_start_without_its_configuration() {
     assert_http_init(BINARY).await;
+}
+
+#[tokio::test]
+async fn its_connection_is_open_before_its_first_call() {
+    let (stage, event) = (Stage::set().await, recorded(TERMINATIONS, &owner()));
+    assert_connects_at_start(&stage, BINARY, &[], &event).await;
 }

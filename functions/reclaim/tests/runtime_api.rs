@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use testkit::events::{body, status};
 use testkit::fixtures::{manager, spot, stranger, units};
 use testkit::logs::{HUSH, embedded};
-use testkit::stage::{Stage, assert_http_init, assert_outlives_bad_events, recorded};
+use testkit::stage::{
+    Stage, assert_connects_at_start, assert_http_init, assert_outlives_bad_events, recorded,
+};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_relet-reclaim");
 const DRY_RUN: &str = include_str!("dry_run.json");
@@ -101,4 +103,10 @@ async fn it_says_of_a_call_who_what_and_how_long_and_counts_it() {
 #[tokio::test]
 async fn it_does_not_start_without_its_configuration() {
     assert_http_init(BINARY).await;
+}
+
+#[tokio::test]
+async fn its_connection_is_open_before_its_first_call() {
+    let (stage, event) = (Stage::set().await, recorded(RECLAIM, &manager()));
+    assert_connects_at_start(&stage, BINARY, &[], &event).await;
 }

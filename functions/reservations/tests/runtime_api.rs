@@ -3,7 +3,9 @@
 use serde_json::json;
 use testkit::events::{body, status};
 use testkit::fixtures::{audience, owner, stranger};
-use testkit::stage::{Stage, assert_http_init, assert_outlives_bad_events, recorded};
+use testkit::stage::{
+    Stage, assert_connects_at_start, assert_http_init, assert_outlives_bad_events, recorded,
+};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_relet-reservations");
 const CREATE: &str = include_str!("create.json");
@@ -43,4 +45,10 @@ async fn it_creates_and_shows_and_refuses_and_outlives_what_is_no_event() {
 #[tokio::test]
 async fn it_does_not_start_without_its_configuration() {
     assert_http_init(BINARY).await;
+}
+
+#[tokio::test]
+async fn its_connection_is_open_before_its_first_call() {
+    let (stage, event) = (Stage::set().await, recorded(GET, &audience()));
+    assert_connects_at_start(&stage, BINARY, &[], &event).await;
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use runtime::bootstrap::{self, Touch};
 use runtime::orders::SqsOrders;
-use runtime::{SystemClock, bootstrap, config, stream};
+use runtime::{SystemClock, config, stream};
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), runtime::Error> {
-    let store = Arc::new(bootstrap::store().await?);
-    let orders = Arc::new(SqsOrders::connect(config::queue_url()?).await);
+    let settings = bootstrap::settings().await?;
+    let store = Arc::new(bootstrap::store(&settings, Touch::Trails).await?);
+    let orders = Arc::new(SqsOrders::connect(&settings, config::queue_url()?));
     bootstrap::serve(stream::function(store, orders, SystemClock)).await
 }

@@ -6,7 +6,9 @@ use testkit::events::{batch, failed, sequence_number};
 use testkit::fixtures::spot;
 use testkit::logs::embedded;
 use testkit::services::{QueueServer, Refused};
-use testkit::stage::{QUEUE_URL, Stage, assert_needs, assert_outlives_bad_events};
+use testkit::stage::{
+    QUEUE_URL, Stage, assert_connects_at_start, assert_needs, assert_outlives_bad_events,
+};
 use testkit::stream::StreamReader;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_relet-stream");
@@ -134,4 +136,14 @@ async fn it_does_not_start_without_its_configuration() {
     for missing in ["RELET_TABLE", "RELET_QUEUE_URL"] {
         assert_needs(BINARY, missing, &more).await;
     }
+}
+
+#[tokio::test]
+async fn its_connection_is_open_before_its_first_event() {
+    let stage = Stage::set().await;
+    let mut reader = StreamReader::start(stage.engine()).await;
+    stage.release(0..2).await;
+    let event = batch(&reader.drain().await);
+    let more = [("RELET_QUEUE_URL", QUEUE_URL)];
+    assert_connects_at_start(&stage, BINARY, &more, &event).await;
 }

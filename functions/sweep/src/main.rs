@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use runtime::bootstrap::{self, Touch};
 use runtime::orders::SqsOrders;
-use runtime::{SystemClock, SystemIds, bootstrap, config, sweep};
+use runtime::{SystemClock, SystemIds, config, sweep};
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), runtime::Error> {
-    let store = Arc::new(bootstrap::store().await?);
-    let orders = Arc::new(SqsOrders::connect(config::queue_url()?).await);
+    let settings = bootstrap::settings().await?;
+    let store = Arc::new(bootstrap::store(&settings, Touch::Trails).await?);
+    let orders = Arc::new(SqsOrders::connect(&settings, config::queue_url()?));
     let rules = config::sweep_rules()?;
     bootstrap::serve(sweep::function(
         store,

@@ -6,7 +6,7 @@ use testkit::fixtures::spot;
 use testkit::logs::embedded;
 use testkit::runtime_api::FunctionProcess;
 use testkit::services::{QueueServer, Refused};
-use testkit::stage::{QUEUE_URL, Stage, assert_needs};
+use testkit::stage::{QUEUE_URL, Stage, assert_connects_at_start, assert_needs};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_relet-sweep");
 
@@ -70,4 +70,11 @@ async fn it_does_not_start_without_its_configuration() {
     for missing in ["RELET_TABLE", "RELET_QUEUE_URL"] {
         assert_needs(BINARY, missing, &more).await;
     }
+}
+
+#[tokio::test]
+async fn its_connection_is_open_before_its_first_event() {
+    let stage = Stage::set().await;
+    let more = [("RELET_QUEUE_URL", QUEUE_URL)];
+    assert_connects_at_start(&stage, BINARY, &more, &stroke()).await;
 }

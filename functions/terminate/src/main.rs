@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
+use runtime::bootstrap::{self, Touch};
 use runtime::controller::HttpController;
-use runtime::{SystemClock, SystemIds, bootstrap, config, terminate};
+use runtime::{SystemClock, SystemIds, config, terminate};
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), runtime::Error> {
-    let store = Arc::new(bootstrap::store().await?);
     let (url, secret) = config::controller()?;
-    let controller = Arc::new(HttpController::new(&url, &secret, SystemClock)?);
+    let controller = HttpController::new(&url, &secret, SystemClock);
+    controller.prepare();
+    let settings = bootstrap::settings().await?;
+    let store = bootstrap::store(&settings, Touch::Vms).await?;
     bootstrap::serve(terminate::function(
-        store,
-        controller,
+        Arc::new(store),
+        Arc::new(controller),
         SystemClock,
         SystemIds,
     ))

@@ -8,7 +8,7 @@ use testkit::fixtures::{spot, unit};
 use testkit::logs::embedded;
 use testkit::runtime_api::FunctionProcess;
 use testkit::services::{ControllerServer, Script};
-use testkit::stage::{Stage, assert_needs, assert_outlives_bad_events};
+use testkit::stage::{Stage, assert_connects_at_start, assert_needs, assert_outlives_bad_events};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_relet-terminate");
 const SECRET: &str = "the controller's secret";
@@ -117,4 +117,16 @@ async fn it_does_not_start_without_its_configuration() {
     ] {
         assert_needs(BINARY, missing, &more).await;
     }
+}
+
+#[tokio::test]
+async fn its_connection_is_open_before_its_first_event() {
+    let stage = Stage::set().await;
+    let recorded: Value = serde_json::from_str(include_str!("orders.json")).unwrap();
+    let event = batch(&recorded["Records"].as_array().unwrap()[..1]);
+    let more = [
+        ("RELET_CONTROLLER_URL", "http://127.0.0.1:9"),
+        ("RELET_CONTROLLER_SECRET", SECRET),
+    ];
+    assert_connects_at_start(&stage, BINARY, &more, &event).await;
 }

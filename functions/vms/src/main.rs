@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), runtime::Error> {
     let service = runtime::bootstrap::service().await?;
     runtime::bootstrap::serve_http(http_api::handlers::vms(service)).await

@@ -4,8 +4,9 @@
 use app::auth::{ApiKey, SecretKey};
 use app::grant::{Grant, Role};
 use app::ports::{Clock, Commit, Ids, PutKey, Random};
+use aws_config::BehaviorVersion;
 use domain::OrgId;
-use dynamo::{DynamoStore, Settings};
+use dynamo::{DynamoStore, Touch};
 use runtime::{SystemClock, SystemIds};
 
 use crate::failure::{Failure, run, start};
@@ -33,12 +34,10 @@ pub struct Asked {
 /// # Errors
 /// [`Failure::Start`] if the table cannot be reached; [`Failure::Run`] if it refuses.
 pub async fn make(asked: Asked, output: &mut Output) -> Result<(), Failure> {
-    let settings = Settings {
-        table: asked.table.clone(),
-        ..Settings::default()
-    };
-    let store = DynamoStore::connect(&settings).await;
-    let store = store.map_err(|error| start(&format!("cannot use {}", asked.table), error))?;
+    let settings = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    let store = DynamoStore::connect(&settings, &asked.table);
+    let there = store.touch(Touch::Keys).await;
+    there.map_err(|error| start(&format!("cannot use {}", asked.table), error))?;
     let (key, secret) = put(&store, &SystemClock, &SystemIds, asked).await?;
     output.line(secret.reveal());
     tracing::info!(key_id = %key.id, org_id = %key.org, "operator key made");

@@ -228,7 +228,6 @@ async fn controlled(
     let (listener, url) = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     let secret = secret()?;
     let controller = HttpController::new(&url, &secret, SystemClock);
-    let controller = controller.map_err(|error| start("cannot reach the node agent", error))?;
     let serving = controller::serve(listener, Arc::clone(host), secret, stopped.clone());
     tasks.spawn(serving);
     let store = Arc::new(store.clone());

@@ -124,6 +124,14 @@ impl Key {
         }
     }
 
+    /// Of nothing, among items of this kind: no id is empty.
+    pub(crate) fn nothing(kind: &str) -> Self {
+        Self {
+            pk: format!("{kind}#"),
+            sk: "NOTHING".to_owned(),
+        }
+    }
+
     /// Of an audit record.
     pub(crate) fn audit(id: &ReservationId, version: Version, beside: Option<&VmId>) -> Self {
         let own = audit_version(version);
@@ -427,6 +435,7 @@ mod tests {
             ("ORG#o", "RES#r"),
             ("ORG#o", "RES#x#r"),
             ("ORG#o", "RES#a#"),
+            ("KEY#", "NOTHING"),
             ("X#r", "X"),
             ("", ""),
         ] {

@@ -9,4 +9,4 @@ mod store;
 pub mod stream;
 pub mod table;
 
-pub use store::{DynamoStore, Settings, retries, timeouts};
+pub use store::{DynamoStore, Touch, retries, timeouts};

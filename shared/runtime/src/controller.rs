@@ -1,5 +1,6 @@
 //! The VM controller over HTTP: a signed POST that tells a machine to stop a VM.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use app::auth::hex;
@@ -7,6 +8,7 @@ use app::ports::{Clock, ControlVm, ControllerError, Stopped, TerminationOrder};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
+use tokio::task::spawn_blocking;
 
 /// The header with the signature: HMAC-SHA256 over `<sentAt>.<body>`, lower-case hexadecimal.
 pub const SIGNATURE_HEADER: &str = "x-relet-signature";
@@ -70,33 +72,47 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+/// The client, once it is made: that reads all certificates of the system.
+type Prepared = Arc<OnceLock<Result<reqwest::Client, ControllerError>>>;
+
 /// A VM controller at a URL.
 #[derive(Debug, Clone)]
 pub struct HttpController<C> {
     base_url: String,
     secret: Secret,
-    client: reqwest::Client,
+    client: Prepared,
     clock: C,
 }
 
 impl<C: Clock> HttpController<C> {
     /// The controller at `base_url`, told with calls that `secret` signs.
-    ///
-    /// # Errors
-    /// [`ControllerError`] if the machine has no TLS to offer.
-    pub fn new(base_url: &str, secret: &str, clock: C) -> Result<Self, ControllerError> {
-        // A signed order to stop a VM goes to its controller and through nobody else's hands.
-        let client = reqwest::Client::builder()
-            .timeout(TIMEOUT)
-            .no_proxy()
-            .build();
-        Ok(Self {
+    pub fn new(base_url: &str, secret: &str, clock: C) -> Self {
+        Self {
             base_url: base_url.trim_end_matches('/').to_owned(),
             secret: Secret(secret.to_owned()),
-            client: client.map_err(|error| ControllerError(error.to_string()))?,
+            client: Arc::default(),
             clock,
-        })
+        }
     }
+
+    /// Makes the client while the caller goes on; a call that comes before it is made waits for it.
+    /// Without this, the first call makes it.
+    pub fn prepare(&self) {
+        let client = Arc::clone(&self.client);
+        // Nobody waits for it here.
+        drop(spawn_blocking(move || {
+            client.get_or_init(client_of);
+        }));
+    }
+}
+
+fn client_of() -> Result<reqwest::Client, ControllerError> {
+    // A signed order to stop a VM goes to its controller and through nobody else's hands.
+    let client = reqwest::Client::builder()
+        .timeout(TIMEOUT)
+        .no_proxy()
+        .build();
+    client.map_err(|error| ControllerError(format!("no TLS: {error}")))
 }
 
 impl<C: Clock> ControlVm for HttpController<C> {
@@ -110,8 +126,9 @@ impl<C: Clock> ControlVm for HttpController<C> {
             sent_at: self.clock.now().to_string(),
         };
         let body = serde_json::to_string(&call).map_err(|error| failed(error.to_string()))?;
-        let reply = self
-            .client
+        let client = self.client.get_or_init(client_of).as_ref();
+        let reply = client
+            .map_err(Clone::clone)?
             .post(format!("{}/v1/vms/{}/terminate", self.base_url, order.vm))
             .header("content-type", "application/json")
             .header(SIGNATURE_HEADER, sign(&self.secret.0, &call.sent_at, &body))

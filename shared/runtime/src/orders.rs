@@ -62,11 +62,11 @@ pub struct SqsOrders {
 }
 
 impl SqsOrders {
-    /// The queue at this URL, reached with the environment's settings.
-    pub async fn connect(queue_url: String) -> Self {
-        let settings = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+    /// The queue at this URL, reached by these settings.
+    #[must_use]
+    pub fn connect(settings: &aws_config::SdkConfig, queue_url: String) -> Self {
         Self {
-            client: aws_sdk_sqs::Client::new(&settings),
+            client: aws_sdk_sqs::Client::new(settings),
             queue_url,
         }
     }

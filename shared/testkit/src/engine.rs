@@ -5,6 +5,7 @@ mod wire;
 
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use app::ports::StoreResult;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -135,6 +136,26 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.server.abort();
     }
+}
+
+/// The variable that names the address of an engine elsewhere.
+pub const ELSEWHERE: &str = "RELET_CONTRACT_ENDPOINT";
+
+/// The store over a table of its own on an engine that somebody else has started.
+///
+/// # Panics
+/// If [`ELSEWHERE`] is not set, or the table cannot be made: then no test can run.
+pub async fn elsewhere() -> DynamoStore {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let endpoint = std::env::var(ELSEWHERE);
+    let endpoint = endpoint.unwrap_or_else(|_| unreachable!("{ELSEWHERE} is not set"));
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    // The engine is a fresh one: no table of an earlier process is there under this name.
+    let table = format!("contract-{}-{number}", std::process::id());
+    let client = client(&endpoint, &Wire::default());
+    let made: StoreResult<()> = dynamo::table::create(&client, &table, self::table()).await;
+    made.unwrap_or_else(|error| unreachable!("no table: {error}"));
+    DynamoStore::new(client, table)
 }
 
 /// A client with the product's tries. Its time-outs are long: a slow machine is no failure.

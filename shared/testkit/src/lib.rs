@@ -3,6 +3,8 @@
 //! Every module documents itself; nothing of this crate is ever shipped.
 
 pub mod clock;
+#[cfg(feature = "runtime-api")]
+pub mod door;
 pub mod doubles;
 #[cfg(feature = "engine")]
 pub mod engine;

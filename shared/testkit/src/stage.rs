@@ -29,7 +29,8 @@ use crate::{SeededIds, TestClock};
 
 #[cfg(feature = "runtime-api")]
 pub use functions::{
-    QUEUE_URL, assert_http_init, assert_needs, assert_outlives_bad_events, recorded,
+    QUEUE_URL, assert_connects_at_start, assert_http_init, assert_needs,
+    assert_outlives_bad_events, recorded,
 };
 
 /// Units of the node.

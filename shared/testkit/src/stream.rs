@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::engine::{Engine, TABLE};
 
-/// Reads the stream of an [`Engine`] from its beginning.
+/// Reads the stream of a table from its beginning.
 #[derive(Debug)]
 pub struct StreamReader {
     client: Client,
@@ -23,15 +23,23 @@ impl StreamReader {
     /// # Panics
     /// If the engine has no such stream: then no test can run.
     pub async fn start(engine: &Engine) -> Self {
+        Self::of(engine.endpoint(), TABLE).await
+    }
+
+    /// A reader at the beginning of the stream of this table, on the engine at this address.
+    ///
+    /// # Panics
+    /// If there is no such stream: then no test can run.
+    pub async fn of(endpoint: &str, table: &str) -> Self {
         let config = aws_sdk_dynamodbstreams::Config::builder()
             .behavior_version(BehaviorVersion::latest())
-            .endpoint_url(engine.endpoint())
+            .endpoint_url(endpoint)
             .region(Region::new("local"))
             .credentials_provider(Credentials::new("test", "test", None, None, "test"))
             .build();
         let client = Client::from_conf(config);
-        let iterator = beginning(&client).await;
-        let iterator = iterator.unwrap_or_else(|| unreachable!("{TABLE} has no stream"));
+        let iterator = beginning(&client, table).await;
+        let iterator = iterator.unwrap_or_else(|| unreachable!("{table} has no stream"));
         Self { client, iterator }
     }
 
@@ -67,8 +75,8 @@ impl StreamReader {
 }
 
 /// The engine has one shard for a table, so its beginning is that of the stream.
-async fn beginning(client: &Client) -> Option<String> {
-    let streams = client.list_streams().table_name(TABLE).send().await.ok()?;
+async fn beginning(client: &Client, table: &str) -> Option<String> {
+    let streams = client.list_streams().table_name(table).send().await.ok()?;
     let arn = streams.streams().first()?.stream_arn()?.to_owned();
     let described = client
         .describe_stream()

@@ -12,20 +12,19 @@ mod read;
 mod reservation;
 mod rules;
 mod settle;
+mod touch;
 mod vm;
 mod write;
 
 use std::time::Duration;
 
-use app::ports::StoreResult;
-use aws_config::BehaviorVersion;
+use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::Region;
 
-use crate::keys::Key;
 use crate::retry::{CountRetries, TOTAL_MAX};
+pub use touch::Touch;
 
 /// Tries of one request by the SDK, for throttling, time-outs and faults of the store.
 const SDK_TRIES_MAX: u32 = 3;
@@ -37,17 +36,6 @@ const SDK_PAUSE_MAX: Duration = Duration::from_millis(200);
 const TRY_MAX: Duration = Duration::from_millis(900);
 /// Longest time for a connection to be made.
 const CONNECT_MAX: Duration = Duration::from_millis(800);
-
-/// Where the table is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Settings {
-    /// The table's name.
-    pub table: String,
-    /// The store's address; `None` takes the environment's.
-    pub endpoint: Option<String>,
-    /// The region; `None` takes the environment's.
-    pub region: Option<String>,
-}
 
 /// The store over a DynamoDB table. Its clones share one connection pool.
 #[derive(Debug, Clone)]
@@ -67,36 +55,14 @@ impl DynamoStore {
         }
     }
 
-    /// A store with the product's bounds on time and tries, its connection open.
-    ///
-    /// # Errors
-    /// [`app::StoreError`] if the table does not answer.
-    pub async fn connect(settings: &Settings) -> StoreResult<Self> {
-        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+    /// A store with the product's bounds on time and tries, reached by these settings. Nothing is
+    /// sent yet: see [`DynamoStore::touch`].
+    #[must_use]
+    pub fn connect(settings: &SdkConfig, table: impl Into<String>) -> Self {
+        let bounded = aws_sdk_dynamodb::config::Builder::from(settings)
             .retry_config(retries())
             .timeout_config(timeouts());
-        if let Some(endpoint) = &settings.endpoint {
-            loader = loader.endpoint_url(endpoint);
-        }
-        if let Some(region) = &settings.region {
-            loader = loader.region(Region::new(region.clone()));
-        }
-        let store = Self::new(Client::new(&loader.load().await), &settings.table);
-        store.open().await?;
-        Ok(store)
-    }
-
-    /// Makes one cheap read, so that name, TLS and credentials are there before the first request.
-    ///
-    /// # Errors
-    /// [`app::StoreError`] if the table does not answer.
-    pub async fn open(&self) -> StoreResult<()> {
-        let nothing = Key {
-            pk: "WARM".to_owned(),
-            sk: "WARM".to_owned(),
-        };
-        self.get(&nothing).await?;
-        Ok(())
+        Self::new(Client::from_conf(bounded.build()), table)
     }
 
     /// The client, for what is not the store's business: the table's stream, tests.

@@ -6,6 +6,7 @@ use domain::Caller;
 use serde_json::{Value, json};
 
 use super::{Stage, key_of};
+use crate::door::Door;
 use crate::engine::{Engine, TABLE};
 use crate::runtime_api::{Failure, FunctionProcess};
 use crate::services::QueueServer;
@@ -32,9 +33,7 @@ impl Stage {
     /// # Panics
     /// If it cannot be started: then no test can run.
     pub async fn function(&self, binary: &str, more: &[(&str, &str)]) -> FunctionProcess {
-        let env = [usual_env(self.engine().endpoint()).as_slice(), more].concat();
-        let started = FunctionProcess::start(Path::new(binary), &env).await;
-        started.unwrap_or_else(|error| unreachable!("{binary} cannot be run: {error}"))
+        started(binary, self.engine().endpoint(), more).await
     }
 }
 
@@ -101,6 +100,53 @@ async fn last_words(binary: &str, env: &[(&str, &str)]) -> String {
         Err(Failure::Exited(text) | Failure::Init(text)) => text,
         answer => unreachable!("it has started: {answer:?}"),
     }
+}
+
+/// A function's process has its connection to the store before its first event, and handles that
+/// over the same one; and it starts where there is no store to be reached, or none that answers.
+///
+/// # Panics
+/// If it does not: then every first call pays for the connection.
+pub async fn assert_connects_at_start(
+    stage: &Stage,
+    binary: &str,
+    more: &[(&str, &str)],
+    event: &Value,
+) {
+    let server = stage.engine().endpoint().trim_start_matches("http://");
+    let door = done(Door::to(Some(server.to_owned())).await);
+    let mut function = started(binary, &door.url(), more).await;
+    assert!(
+        door.entered().await,
+        "nobody has come before the first event"
+    );
+    let answer = function.invoke(event).await;
+    assert!(answer.is_ok(), "{answer:?}");
+    assert_eq!(door.connections(), 1, "opened before the first event");
+
+    let nobody = "http://127.0.0.1:9".to_owned();
+    let silent = done(Door::to(None).await);
+    for without in [nobody, silent.url()] {
+        let mut function = started(binary, &without, more).await;
+        let answer = function.invoke(&json!({ "no": "event" })).await;
+        let said = "it takes events all the same";
+        assert!(
+            !matches!(answer, Err(Failure::Init(_) | Failure::Exited(_))),
+            "{said}"
+        );
+        assert!(!matches!(answer, Err(Failure::TimedOut)), "{said}");
+    }
+}
+
+fn done<T>(result: std::io::Result<T>) -> T {
+    result.unwrap_or_else(|error| unreachable!("no port: {error}"))
+}
+
+/// Starts a binary with a store at this address.
+async fn started(binary: &str, store: &str, more: &[(&str, &str)]) -> FunctionProcess {
+    let env = [usual_env(store).as_slice(), more].concat();
+    let started = FunctionProcess::start(Path::new(binary), &env).await;
+    started.unwrap_or_else(|error| unreachable!("{binary} cannot be run: {error}"))
 }
 
 /// An HTTP function's binary needs each of its variables, with a value that makes sense.
