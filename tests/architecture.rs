@@ -10,6 +10,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Edge {
     to: String,
+    features: Vec<String>,
     development: bool,
     optional: bool,
 }
@@ -42,6 +43,8 @@ const FUNCTIONS: [&str; 10] = [
 
 /// The platform on one machine: never deployed, may use everything that is.
 const LOCAL: &str = "relet";
+/// The command for people: it knows the platform by its API alone.
+const CLI: &str = "orl";
 /// Reads the template for one machine and for tests: never deployed.
 const TEMPLATE: &str = "relet-template";
 /// What functions are measured beside: never deployed.
@@ -54,12 +57,16 @@ const TESTKIT: &str = "testkit";
 const DOMAIN_DEPENDENCIES: [&str; 4] = ["serde", "sha2", "thiserror", "time"];
 
 /// Crates that only some of the deployed ones may name, with those that may.
-const OWNED: [(&str, &[&str]); 4] = [
+const OWNED: [(&str, &[&str]); 5] = [
     ("aws-sdk-dynamodb", &["dynamo"]),
     ("aws-sdk-sqs", &["runtime"]),
     ("lambda_http", &["http-api"]),
     ("lambda_runtime", &["runtime", "functions"]),
+    ("schemars", &["http-api"]),
 ];
+
+/// The crate with the feature that the API document is made of, and the feature.
+const DOCUMENT: (&str, &str) = ("http-api", "openapi");
 
 /// Most lines of a function's `main.rs`.
 const MAIN_LINES_MAX: usize = 40;
@@ -156,11 +163,40 @@ fn engine(graph: &Graph) -> Vec<String> {
         .collect()
 }
 
+/// What the command names of the workspace: it is a client like any other.
+fn outsider(graph: &Graph) -> Vec<String> {
+    normal(graph, CLI, true)
+        .filter(|to| graph.contains_key(*to) || is_aws(to))
+        .map(|to| format!("{CLI} -> {to}: it calls the API, and knows nothing else"))
+        .collect()
+}
+
+/// Deployed crates, and the platform on one machine, that build what only the API document is made
+/// of.
+fn document(graph: &Graph) -> Vec<String> {
+    let shipped = |name: &&String| layer(name).is_some() || *name == LOCAL;
+    let mut wrong = Vec::new();
+    for name in graph.keys().filter(shipped) {
+        let edges = graph[name].iter().filter(|edge| !edge.development);
+        let asks =
+            |edge: &Edge| edge.to == DOCUMENT.0 && edge.features.contains(&DOCUMENT.1.into());
+        if edges.clone().any(asks) {
+            wrong.push(format!("{name} -> {}: without {}", DOCUMENT.0, DOCUMENT.1));
+        }
+        if edges
+            .clone()
+            .any(|edge| edge.to == "schemars" && !edge.optional)
+        {
+            wrong.push(format!("{name} -> schemars: must be optional"));
+        }
+    }
+    wrong
+}
+
 /// Members of the workspace that no rule knows.
 fn strangers(graph: &Graph) -> Vec<String> {
-    let known = |name: &&String| {
-        layer(name).is_some() || [LOCAL, TEMPLATE, BARE, TESTS, TESTKIT].contains(&name.as_str())
-    };
+    let others = [LOCAL, TEMPLATE, BARE, CLI, TESTS, TESTKIT];
+    let known = |name: &&String| layer(name).is_some() || others.contains(&name.as_str());
     graph
         .keys()
         .filter(|name| !known(name))
@@ -196,6 +232,7 @@ fn workspace() -> (Graph, BTreeMap<String, PathBuf>) {
     for package in metadata.packages {
         let edges = package.dependencies.iter().map(|dependency| Edge {
             to: dependency.name.clone(),
+            features: dependency.features.clone(),
             development: dependency.kind == DependencyKind::Development,
             optional: dependency.optional,
         });
@@ -232,6 +269,16 @@ fn quick_tests_stay_quick() {
 }
 
 #[test]
+fn the_command_is_a_client_like_any_other() {
+    assert_eq!(outsider(&workspace().0), [""; 0]);
+}
+
+#[test]
+fn nothing_shipped_has_what_the_api_document_is_made_of() {
+    assert_eq!(document(&workspace().0), [""; 0]);
+}
+
+#[test]
 fn every_crate_has_its_layer_and_every_layer_its_crates() {
     let graph = workspace().0;
     assert_eq!(strangers(&graph), [""; 0]);
@@ -239,7 +286,7 @@ fn every_crate_has_its_layer_and_every_layer_its_crates() {
         .iter()
         .copied()
         .flatten()
-        .chain(&[LOCAL, TEMPLATE, BARE, TESTS, TESTKIT]);
+        .chain(&[LOCAL, TEMPLATE, BARE, CLI, TESTS, TESTKIT]);
     let missing: Vec<_> = named.filter(|name| !graph.contains_key(**name)).collect();
     assert_eq!(missing, [&""; 0]);
 }
@@ -284,10 +331,16 @@ fn a_function_s_main_is_short() {
     }
 }
 
-/// A graph out of `crate: edge edge`, where `?` marks an optional edge and `~` a development one.
+/// A graph out of `crate: edge edge`, where `?` marks an optional edge, `~` a development one, and
+/// `+` one that asks for the API document.
 fn sketch(lines: &[&str]) -> Graph {
     let edge = |text: &str| Edge {
-        to: text.trim_matches(['?', '~']).to_owned(),
+        to: text.trim_matches(['?', '~', '+']).to_owned(),
+        features: text
+            .ends_with('+')
+            .then(|| DOCUMENT.1.to_owned())
+            .into_iter()
+            .collect(),
         development: text.ends_with('~'),
         optional: text.ends_with('?'),
     };
@@ -348,6 +401,22 @@ fn the_rules_on_outside_crates_find_what_is_wrong() {
         ("dynamo: dynoxide-rs", 1),
     ];
     assert_finds(engine, &cases);
+    let cases = [
+        ("orl: reqwest http-api~ relet~; http-api:; relet:", 0),
+        ("orl: domain aws-sdk-sqs; domain:", 2),
+    ];
+    assert_finds(outsider, &cases);
+    let cases = [
+        (
+            "http-api: schemars?; runtime: http-api; testkit: http-api+",
+            0,
+        ),
+        (
+            "http-api: schemars; runtime: http-api+; relet: http-api+",
+            3,
+        ),
+    ];
+    assert_finds(document, &cases);
 }
 
 #[test]

@@ -198,6 +198,7 @@ fn every_reason_that_a_test_gives_carries_the_word() {
         "shared/testkit/src",
         "shared/app/tests",
         "infra/local/tests",
+        "cli/tests",
     ] {
         files(&root.join(folder), is_source, &mut sources);
     }

@@ -70,9 +70,10 @@ const OF_ORG: [Operation; 6] = [
 ];
 /// What is about the caller itself, or about nothing that is stored, or names nothing that could be
 /// hidden: each caller gets a list of its own, or one for all.
-const ABOUT_NOTHING: [Operation; 4] = [
-    Operation::WhoAmI,
+const ABOUT_NOTHING: [Operation; 5] = [
+    Operation::GetCaller,
     Operation::GetHealth,
+    Operation::GetApiDocument,
     Operation::ListNodes,
     Operation::ListAvailability,
 ];

@@ -110,7 +110,7 @@ async fn no_secret_is_logged_whatever_is_logged() {
     }
 
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    for operation in ["CreateKey", "WhoAmI", "ListKeys", "RevokeKey"] {
+    for operation in ["CreateKey", "GetCaller", "ListKeys", "RevokeKey"] {
         assert!(log.contains(operation), "{operation} is logged");
     }
     let digest = secret.digest();

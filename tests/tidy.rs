@@ -191,7 +191,7 @@ fn lock_sources(lock: &str) -> Vec<Finding> {
 /// Whether a file of Rust is code that is deployed or run for users.
 fn is_shipped(path: &Path) -> bool {
     let text = path.to_string_lossy();
-    let product = ["shared/", "functions/", "infra/local/"]
+    let product = ["shared/", "functions/", "infra/local/", "cli/"]
         .iter()
         .any(|top| text.starts_with(top));
     let test = text.starts_with("shared/testkit/")

@@ -1,9 +1,11 @@
 //! Every field of every body, wrong in every way that the contract names.
 
+use domain::limits::TOPOLOGY_GEN_MAX;
 use http_api::routes::{BodyRule, Operation, ROUTES};
 use serde_json::{Value, json};
-use testkit::fixtures::{AUDIENCE_ORG, GPU_MODEL, NODE};
-use testkit::http::with_text;
+use testkit::events::HttpEvent;
+use testkit::fixtures::{AUDIENCE_ORG, GPU_MODEL, NODE, operator};
+use testkit::http::{secret_of, with_text};
 
 use crate::{BAD, Stage};
 
@@ -72,11 +74,10 @@ fn wrong(kind: Kind) -> Vec<Value> {
         Kind::Time => wrong_times(),
         Kind::Flag => listed(json!(["true", "false", "", 1, 0, [], [true]]), &[]),
         Kind::Count { max } => {
-            let values = json!([0, -1, 1.5, 1.0, 1e30, "1", [], [1], true]);
+            let values = json!([0, -1, 1.5, -1.0, 1e30, "1", [], [1], true]);
             let mut large = vec![json!(i64::MIN)];
-            if max < u64::MAX {
-                large.extend([json!(max + 1), json!(u64::MAX), json!(4_294_967_297_u64)]);
-            }
+            let past = [max + 1, u64::MAX, 4_294_967_297, 9_007_199_254_740_992];
+            large.extend(past.into_iter().filter(|n| *n > max).map(Value::from));
             listed(values, &large)
         }
         Kind::NodeUnits => wrong_units(),
@@ -238,12 +239,24 @@ fn registry_fields() -> Vec<Field> {
         ("ownerOrgId", Kind::Id, true),
         ("gpuModelId", Kind::Id, true),
         ("units", Kind::NodeUnits, true),
-        ("topologyGen", Kind::Count { max: u64::MAX }, false),
+        (
+            "topologyGen",
+            Kind::Count {
+                max: TOPOLOGY_GEN_MAX,
+            },
+            false,
+        ),
     ];
     out.extend(fields_of(Operation::PutNode, &body, &each));
     let body = json!({ "topologyGen": 2, "units": [{ "id": "u" }] });
     let each = [
-        ("topologyGen", Kind::Count { max: u64::MAX }, true),
+        (
+            "topologyGen",
+            Kind::Count {
+                max: TOPOLOGY_GEN_MAX,
+            },
+            true,
+        ),
         ("units", Kind::NodeUnits, true),
     ];
     out.extend(fields_of(Operation::PutTopology, &body, &each));
@@ -327,6 +340,34 @@ async fn every_field_wrong_in_every_way_is_named_and_nothing_changes() {
         }
     }
     assert!(count > 250, "{count}");
+}
+
+/// To JSON there is one kind of number.
+#[tokio::test]
+async fn a_whole_number_is_taken_however_it_is_written() {
+    let stage = Stage::set().await;
+    let operations = [
+        Operation::PutNode,
+        Operation::CreateKey,
+        Operation::PutTopology,
+    ];
+    for (operation, body) in operations.into_iter().zip([
+        r#"{"ownerOrgId":"o","gpuModelId":"m","units":[{"id":"u","gpus":2.0}],"topologyGen":3e0}"#,
+        r#"{"name":"k","role":"viewer","expiresInSeconds":60.0}"#,
+        r#"{"topologyGen":4.0,"units":[{"id":"u00","gpus":1.0}]}"#,
+    ]) {
+        let event = with_text(stage.event(operation), body);
+        let answer = stage.platform.send(event).await;
+        assert_eq!(answer.status, 200, "{body}: {answer:?}");
+    }
+    let node = json!({ "id": "u", "gpus": 2, "state": "free" });
+    let path = "/v1/nodes/node-new";
+    let get = HttpEvent::new("GET", path).by(&secret_of(&operator()));
+    let made = stage.platform.call(get).await.json();
+    assert_eq!(
+        (&made["units"][0], &made["topologyGen"]),
+        (&node, &json!(3))
+    );
 }
 
 #[tokio::test]

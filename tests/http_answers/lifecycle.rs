@@ -1,5 +1,6 @@
 //! What callers are told of terms, topologies and reviews.
 
+use domain::limits::TOPOLOGY_GEN_MAX;
 use http_api::routes::Operation;
 use serde_json::{Value, json};
 use testkit::MemoryStore;
@@ -62,7 +63,7 @@ async fn a_report_is_answered_with_the_node() {
         "updatedAt": LATER,
     });
     assert_eq!((answer.status, answer.json()), (200, expected));
-    for topology_gen in [1_000_008, u64::MAX] {
+    for topology_gen in [1_000_008, TOPOLOGY_GEN_MAX] {
         let ahead = report(&platform, topology_gen, json!([{ "id": "u00" }])).await;
         let told = (ahead.status, ahead.code());
         assert_eq!(told, (409, "limit_reached".to_owned()), "{topology_gen}");

@@ -1,6 +1,5 @@
 //! `relet audit verify`: a trail, read through the API or from a file, checked record by record.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,7 @@ use serde_json::Value;
 
 use crate::client::{Answer, Client};
 use crate::failure::{Failure, run, start};
-use crate::keys::{FILE, Part};
+use crate::keys::{Part, kept_in};
 use crate::output::Output;
 
 /// Most records of one page.
@@ -78,7 +77,7 @@ pub async fn verify_trail(
         } => {
             let key = match key {
                 Some(key) => key.clone(),
-                None => local_key(data)?,
+                None => kept_in(data, Part::Operator, "send one with --key or RELET_API_KEY")?,
             };
             let client = Client::new(url, &key).map_err(|error| run("no HTTP client", error))?;
             let path = format!("/v1/nodes/{node}/reservations/{reservation}");
@@ -124,22 +123,6 @@ fn lost(gaps: &[Lost]) -> String {
         false => format!("{}..{}", gap.first, gap.last),
     });
     format!("versions {}", each.collect::<Vec<_>>().join(", "))
-}
-
-/// The operator's key of the platform that keeps its data in this folder.
-fn local_key(data: &std::path::Path) -> Result<String, Failure> {
-    let file = data.join(FILE);
-    let missing = |why: String| {
-        start(
-            &format!("no key: {}", file.display()),
-            format!("{why}; send one with --key or RELET_API_KEY, or name the folder with --data"),
-        )
-    };
-    let bytes = std::fs::read(&file).map_err(|error| missing(error.to_string()))?;
-    let keys: BTreeMap<String, String> =
-        serde_json::from_slice(&bytes).map_err(|error| missing(error.to_string()))?;
-    let key = keys.get(Part::Operator.name()).cloned();
-    key.ok_or_else(|| missing("it has no operator".to_owned()))
 }
 
 /// A trail behind the API.

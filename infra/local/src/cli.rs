@@ -10,6 +10,7 @@ use domain::{NodeId, OrgId, ReservationId, Version};
 
 use crate::agent::host::VmProgram;
 use crate::audit::Source;
+use crate::keys::Part;
 use crate::operator::Asked;
 use crate::platform::Options;
 use crate::serve::Serve;
@@ -32,6 +33,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Play the whole story once on a platform of its own, and print every call and its answer.
     Demo,
+    /// Print the API key of a part of the platform on this machine.
+    Key(KeyArgs),
     /// Read audit trails.
     #[command(subcommand)]
     Audit(AuditCommand),
@@ -67,6 +70,23 @@ impl OperatorKeyArgs {
             days: self.expires_in_days,
         }
     }
+}
+
+/// The flags of `key`.
+#[derive(Debug, Clone, Args)]
+pub struct KeyArgs {
+    /// Whose: operator, owner, manager, audience, stranger or agent.
+    #[arg(value_parser = part)]
+    pub part: Part,
+    /// Folder that the platform keeps its data in.
+    #[arg(long, value_name = "DIR", default_value = ".relet")]
+    pub data: PathBuf,
+}
+
+/// Reads the name of a part.
+fn part(text: &str) -> Result<Part, String> {
+    let names = || Part::ALL.map(Part::name).join(", ");
+    Part::parse(text).ok_or_else(|| format!("the parts are {}", names()))
 }
 
 /// What to do with an audit trail.

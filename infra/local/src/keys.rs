@@ -1,6 +1,7 @@
 //! The API keys of the machine: one for each part that somebody plays.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use app::auth::{ApiKey, Permission, SecretKey};
 use app::grant::{Grant, Keeper, Role};
@@ -10,9 +11,10 @@ use domain::{KeyId, OrgId};
 
 use crate::data::Data;
 use crate::failure::{Failure, start};
+use crate::output::Output;
 
 /// The file with the keys, so that they stay the same over a restart.
-pub(crate) const FILE: &str = "keys.json";
+const FILE: &str = "keys.json";
 
 /// Somebody with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +67,12 @@ impl Part {
             Part::Audience => "tenant-labs",
             Part::Stranger => "spot-buyer",
         }
+    }
+
+    /// Reads a name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|part| part.name() == text)
     }
 
     fn grant(self) -> Grant {
@@ -206,6 +214,33 @@ impl Keys {
         each.map(|(part, secret)| (part.name().to_owned(), secret.reveal().to_owned()))
             .collect()
     }
+}
+
+/// Prints the key of a part, alone on its line.
+///
+/// # Errors
+/// [`Failure::Start`] if there is none in the folder.
+pub fn print(folder: &Path, part: Part, output: &mut Output) -> Result<(), Failure> {
+    output.line(kept_in(folder, part, "start `relet` there first")?);
+    Ok(())
+}
+
+/// The key of a part, of the platform that keeps its data in this folder.
+///
+/// # Errors
+/// [`Failure::Start`] if there is no such file, or it does not have the part; `instead` says what
+/// the caller can do.
+pub(crate) fn kept_in(folder: &Path, part: Part, instead: &str) -> Result<String, Failure> {
+    let file = folder.join(FILE);
+    let missing = |why: String| {
+        let why = format!("{why}; {instead}, or name the folder with --data");
+        start(&format!("no key: {}", file.display()), why)
+    };
+    let bytes = std::fs::read(&file).map_err(|error| missing(error.to_string()))?;
+    let keys: BTreeMap<String, String> =
+        serde_json::from_slice(&bytes).map_err(|error| missing(error.to_string()))?;
+    let key = keys.get(part.name()).cloned();
+    key.ok_or_else(|| missing(format!("it has no {}", part.name())))
 }
 
 /// The keys that were made earlier, by the names of their parts.

@@ -25,6 +25,7 @@ async fn main() -> ExitCode {
             relet::logs::to_stderr("error");
             relet::demo::demo(&mut output).await
         }
+        Command::Key(args) => relet::keys::print(&args.data, args.part, &mut output),
         Command::OperatorKey(args) => {
             relet::logs::to_stderr("info");
             relet::operator::make(args.asked(), &mut output).await

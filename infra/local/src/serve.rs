@@ -156,7 +156,8 @@ fn banner(
         output.line(format!("  {call}"));
     }
     output.line("");
-    output.line(styled(DIM, "Ctrl-C stops it"));
+    let next = "step by step, with orl: docs/tutorial.md; Ctrl-C stops it";
+    output.line(styled(DIM, next));
 }
 
 /// The units that the example calls are about.

@@ -28,6 +28,9 @@ pub const BOOKED_UNITS_PER_NODE_MAX: usize = 1_024;
 /// not shut out all that come after it.
 pub const TOPOLOGY_GEN_JUMP_MAX: u64 = 1_000_000;
 
+/// Highest `topologyGen`: the highest whole number that every JSON parser reads as it is.
+pub const TOPOLOGY_GEN_MAX: u64 = (1 << 53) - 1;
+
 /// Most orgs in `allowedOrgIds` or `managingOrgIds`. Making a reservation writes a link for each of
 /// them in the same transaction, which the store bounds at 100 items.
 pub const ORGS_PER_LIST_MAX: usize = 32;

@@ -224,7 +224,10 @@ where
         Found::Route(route, _) if route.access == Access::Open => {
             seen.route = Some(route);
             match look_at(&request, route).and_then(|_| Ok(open(route.operation)?)) {
-                Ok(reply) => succeeded(&request_id, &reply),
+                Ok(text) => Outcome {
+                    response: json(200, &request_id, &[], text.into_owned()),
+                    code: "ok",
+                },
                 Err(rejected) => rejected.answer(&request_id, now),
             }
         }
@@ -506,9 +509,13 @@ fn response(
     headers: &[(&str, String)],
     body: &impl Serialize,
 ) -> Response<Body> {
-    let Ok(text) = serde_json::to_string(body) else {
-        return bodiless(500, request_id);
-    };
+    match serde_json::to_string(body) {
+        Ok(text) => json(status, request_id, headers, text),
+        Err(_) => bodiless(500, request_id),
+    }
+}
+
+fn json(status: u16, request_id: &str, headers: &[(&str, String)], text: String) -> Response<Body> {
     let mut builder = begun(status, request_id).header("content-type", "application/json");
     for (name, value) in headers {
         builder = builder.header(*name, value);

@@ -5,6 +5,9 @@ pub mod endpoint;
 mod event;
 pub mod handlers;
 mod log;
+mod number;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 mod operation;
 pub mod problem;
 pub mod record;

@@ -30,8 +30,9 @@ impl Operation {
             Operation::CreateKey => "CreateKey",
             Operation::ListKeys => "ListKeys",
             Operation::RevokeKey => "RevokeKey",
-            Operation::WhoAmI => "WhoAmI",
+            Operation::GetCaller => "GetCaller",
             Operation::GetHealth => "GetHealth",
+            Operation::GetApiDocument => "GetApiDocument",
         }
     }
 }

@@ -9,6 +9,8 @@ use crate::view::ReservationView;
 /// The body of every error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "Problem"))]
 pub struct Problem {
     /// What was wrong and what would be right, for a person.
     pub error: String,

@@ -53,6 +53,8 @@ pub(crate) fn bad(text: impl Into<String>) -> Error {
 /// A body that has nothing to say.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "EmptyRequest"))]
 pub(crate) struct NoFields {}
 
 impl Call {

@@ -80,8 +80,9 @@ pub enum Operation {
     CreateKey,
     ListKeys,
     RevokeKey,
-    WhoAmI,
+    GetCaller,
     GetHealth,
+    GetApiDocument,
 }
 
 /// Who may call.
@@ -385,12 +386,24 @@ pub static ROUTES: &[Route] = &[
         Operation::RevokeKey,
     )
     .keepers(),
-    Route::new("GET", "/v1/whoami", FunctionName::Keys, Operation::WhoAmI),
+    Route::new(
+        "GET",
+        "/v1/whoami",
+        FunctionName::Keys,
+        Operation::GetCaller,
+    ),
     Route::new(
         "GET",
         "/healthz",
         FunctionName::DEFAULT,
         Operation::GetHealth,
+    )
+    .open(),
+    Route::new(
+        "GET",
+        "/v1/openapi.json",
+        FunctionName::DEFAULT,
+        Operation::GetApiDocument,
     )
     .open(),
 ];

@@ -19,34 +19,58 @@ fn texts<T: ToString>(ids: impl IntoIterator<Item = T>) -> Vec<String> {
     ids.into_iter().map(|id| id.to_string()).collect()
 }
 
-/// A reservation.
+/// Exclusive rights of a set of orgs over units of one node, for a term.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields are those of the API contract")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "Reservation"))]
 pub struct ReservationView {
+    /// Its id.
     pub id: String,
+    /// The node that the units are of.
     pub node_id: String,
+    /// The units that the orgs of `allowedOrgIds` have to themselves.
     pub reserved_unit_ids: Vec<String>,
+    /// Those of the reserved units that are on the spot market now. They stay part of the
+    /// reservation; anyone may buy them, at `tier=spot` only, and they can be reclaimed at any
+    /// time.
     pub released_unit_ids: Vec<String>,
+    /// The audience: orgs that may place workloads on the reserved units.
     pub allowed_org_ids: Vec<String>,
+    /// Orgs that may release these units, reclaim them, and terminate spot workloads on them,
+    /// while the reservation is active and inside its term. Being in the audience does not
+    /// confer this.
     pub managing_org_ids: Vec<String>,
+    /// From when on it counts.
     pub starts_at: String,
+    /// From when on it does not count any more; absent while it is open-ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<String>,
+    /// What it is now. `needs-review`: the node's units changed under it; it grants nothing,
+    /// and withholds its units from everyone, until an operator re-affirms it.
     pub status: &'static str,
+    /// The generation of the node's topology that it was written against.
     pub topology_gen: u64,
+    /// What its maker calls the contract behind it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contract_ref: Option<String>,
+    /// Why it was made, in the words of who made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// When it was made.
     pub created_at: String,
+    /// When it changed last.
     pub updated_at: String,
+    /// On a reclaim alone: the spot VMs terminated to free the units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminated: Option<Vec<String>>,
+    /// On a reclaim alone: the VMs left running because they are not spot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<Vec<String>>,
+    /// On a dry run alone: the spot VMs that this reclaim would terminate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_terminate: Option<Vec<String>>,
+    /// On a dry run alone: the VMs that it would leave running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_skip: Option<Vec<String>>,
 }
@@ -97,21 +121,36 @@ impl ReservationView {
 /// A VM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields are those of the API contract")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "Vm"))]
 pub struct VmView {
+    /// Its id.
     pub id: String,
+    /// The org that it belongs to.
     pub organization_id: String,
+    /// Its name, as its org chose it.
     pub name: String,
+    /// `terminating`: it was told to stop and its machine has not confirmed that it is gone;
+    /// only then, `terminated`, are its units free.
     pub status: &'static str,
+    /// Why it is terminating or terminated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_reason: Option<String>,
+    /// What it was bought as.
     pub tier: &'static str,
+    /// The model of its GPUs.
     pub gpu_model_id: String,
+    /// How many GPUs it has.
     pub gpu_count: u32,
+    /// The node that it runs on.
     pub node_id: String,
+    /// The units that it has.
     pub unit_ids: Vec<String>,
+    /// The reservation that it was placed on, if any. A spot buyer is not told on whose
+    /// reservation its VM runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reservation_id: Option<String>,
+    /// When it was made.
     pub created_at: String,
 }
 
@@ -140,28 +179,44 @@ impl VmView {
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields are those of the API contract")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "Node"))]
 pub struct NodeView {
+    /// Its id.
     pub id: String,
+    /// The org that owns it.
     pub owner_org_id: String,
+    /// The model of all its GPUs.
     pub gpu_model_id: String,
+    /// The generation of its topology: one up, at least, with every report of its units.
     pub topology_gen: u64,
+    /// Its units, in order of their ids.
     pub units: Vec<UnitView>,
+    /// When it was registered.
     pub created_at: String,
+    /// When it changed last.
     pub updated_at: String,
 }
 
 /// A node as lists show it: without its units, which are read node by node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields are those of the API contract")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "NodeSummary"))]
 pub struct NodeSummaryView {
+    /// Its id.
     pub id: String,
+    /// The org that owns it.
     pub owner_org_id: String,
+    /// The model of all its GPUs.
     pub gpu_model_id: String,
+    /// The generation of its topology.
     pub topology_gen: u64,
+    /// How many units it reported last.
     pub unit_count: usize,
+    /// When it was registered.
     pub created_at: String,
+    /// When it changed last.
     pub updated_at: String,
 }
 
@@ -184,6 +239,8 @@ impl NodeSummaryView {
 /// What is free of a GPU model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "Availability"))]
 pub struct AvailabilityView {
     /// The model.
     pub gpu_model_id: String,
@@ -199,6 +256,8 @@ pub struct AvailabilityView {
 /// What is free at a tier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "FreeCapacity"))]
 pub struct FreeView {
     /// GPUs.
     pub gpus: u32,
@@ -235,13 +294,20 @@ impl AvailabilityView {
 /// A unit of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields are those of the API contract")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "Unit"))]
 pub struct UnitView {
+    /// Its id, within its node.
     pub id: String,
+    /// How many GPUs are in it.
     pub gpus: u16,
+    /// `free` in the public pool, `reserved` by a reservation, or `released` by it to the spot
+    /// market.
     pub state: &'static str,
+    /// The VM on it, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vm_id: Option<String>,
+    /// The reservation that has it, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reservation_id: Option<String>,
 }
@@ -299,16 +365,24 @@ fn unit_view(
 /// A VM that the node's agent is to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields are those of the API contract")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "Termination"))]
 pub struct TerminationView {
+    /// The VM to be stopped.
     pub vm_id: String,
+    /// The units that it is on.
     pub unit_ids: Vec<String>,
+    /// The reservation that condemned it, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reservation_id: Option<String>,
+    /// The version of that reservation which condemned it: an older order must not be followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reservation_version: Option<u64>,
+    /// Since when it is to be stopped.
     pub requested_at: String,
+    /// How often its machine was told.
     pub attempts: u32,
+    /// Whether it has not been confirmed for too long: somebody should look.
     pub stuck: bool,
 }
 
@@ -331,46 +405,69 @@ impl TerminationView {
 /// An audit record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields are those of the API contract")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "AuditRecord"))]
 pub struct RecordView {
+    /// Its id.
     pub id: String,
+    /// What happened.
     pub r#type: &'static str,
+    /// The reservation.
     pub reservation_id: String,
+    /// The node.
     pub node_id: String,
+    /// The version of the reservation that this made: there is no gap between versions.
     pub version: u64,
+    /// When.
     pub at: String,
+    /// Who did it.
     pub actor: ActorView,
+    /// The request that it was done by.
     pub request_id: String,
+    /// Why, in the words of who did it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The units that it concerns.
     pub unit_ids: Vec<String>,
+    /// The VMs that it concerns.
     pub vm_ids: Vec<String>,
+    /// The reservation before it; absent on the first record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<SnapshotView>,
+    /// The reservation after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<SnapshotView>,
+    /// The `hash` of the record before; empty on the first.
     pub prev_hash: String,
+    /// SHA-256 over the canonical JSON of this record without `hash`.
     pub hash: String,
 }
 
 /// Who acted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields are those of the API contract")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "Actor"))]
 pub struct ActorView {
+    /// The org, unless the platform itself acted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub org_id: Option<String>,
+    /// The key, by its public id, unless the platform itself acted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
+    /// What it was to the reservation.
     pub kind: &'static str,
 }
 
 /// A reservation before or after an audited change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields are those of the API contract")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "Snapshot"))]
 pub struct SnapshotView {
+    /// Its status.
     pub status: &'static str,
+    /// Its units that were on the spot market.
     pub released_unit_ids: Vec<String>,
 }
 
@@ -410,10 +507,21 @@ impl RecordView {
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "{T}Page"))]
 pub struct PageView<T> {
     /// The items.
     pub items: Vec<T>,
     /// What to send as `cursor` for the next page; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+}
+
+/// That the platform is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "Health"))]
+pub struct HealthView {
+    /// `ok`.
+    pub status: &'static str,
 }

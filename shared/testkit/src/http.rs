@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use http_api::routes::{Found, find};
+use http_api::openapi::codes;
+use http_api::routes::{Found, Route, find};
 use http_api::{CursorKey, FunctionName, HttpFunction, Service, handlers};
 use serde_json::{Value, json};
 
@@ -59,24 +60,37 @@ impl<S: Store + Clone + 'static> Platform<S> {
     }
 
     /// Sends a request.
+    ///
+    /// # Panics
+    /// As [`Platform::send`].
     pub async fn call(&self, request: HttpEvent) -> Answer {
         self.send(request.build()).await
     }
 
     /// Sends an event to the function that its method and path belong to. An invocation that fails
     /// as a whole is a 500, as a gateway makes of it.
+    ///
+    /// # Panics
+    /// If the answer is none that the API document has for the route.
     pub async fn send(&self, event: Value) -> Answer {
         let method = event["requestContext"]["http"]["method"].as_str();
         let path = event["rawPath"].as_str();
-        let name = match find(method.unwrap_or_default(), path.unwrap_or_default()) {
-            Found::Route(route, _) => route.function,
-            Found::WrongMethod(_) | Found::NoPath => FunctionName::DEFAULT,
+        let found = find(method.unwrap_or_default(), path.unwrap_or_default());
+        let (name, route) = match found {
+            Found::Route(route, _) => (route.function, Some(route)),
+            Found::WrongMethod(_) | Found::NoPath => (FunctionName::DEFAULT, None),
         };
         let Some(function) = self.functions.get(&name) else {
             unreachable!("there is a function {}", name.as_str())
         };
         match function.invoke(event).await {
-            Ok(reply) => Answer::of(&reply),
+            Ok(reply) => {
+                let answer = Answer::of(&reply);
+                if let Some(route) = route {
+                    assert_documented(route, &answer);
+                }
+                answer
+            }
             Err(error) => Answer {
                 status: 500,
                 headers: BTreeMap::new(),
@@ -84,6 +98,20 @@ impl<S: Store + Clone + 'static> Platform<S> {
             },
         }
     }
+}
+
+/// Fails if the API document does not have this answer: it is made from the same list.
+fn assert_documented(route: &Route, answer: &Answer) {
+    let code = answer.code();
+    let documented = match &*code {
+        "" => answer.status == good_status(route.operation),
+        code => codes(route).contains(&(answer.status, code)),
+    };
+    assert!(
+        documented,
+        "{:?} is not documented to answer {} {code}: say so in http-api's codes",
+        route.operation, answer.status
+    );
 }
 
 /// What a caller gets.

@@ -22,10 +22,6 @@ const STAGE: &str = "$default";
 /// The route of everything that no route matches.
 const DEFAULT_ROUTE: &str = "$default";
 
-/// A request that the gateway itself refuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BadRequest;
-
 /// Which function answers, and under which route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -65,19 +61,12 @@ pub struct Arrival {
     pub request_id: String,
 }
 
-/// The event.
-///
-/// # Errors
-/// [`BadRequest`] for a header that is not text.
-pub fn event(
-    parts: &Parts,
-    body: &[u8],
-    target: &Target,
-    arrival: &Arrival,
-) -> Result<Value, BadRequest> {
+/// The event. What is no text in a header is replaced, so that the function sees that it is wrong.
+#[must_use]
+pub fn event(parts: &Parts, body: &[u8], target: &Target, arrival: &Arrival) -> Value {
     let path = parts.uri.path();
     let query = parts.uri.query().unwrap_or_default();
-    let (headers, cookies) = headers(&parts.headers, arrival)?;
+    let (headers, cookies) = headers(&parts.headers, arrival);
     let host = headers.get("host").cloned().unwrap_or_default();
     let agent = headers.get("user-agent").cloned().unwrap_or_default();
     let method = parts.method.as_str();
@@ -111,7 +100,7 @@ pub fn event(
         add_optional(members, cookies, query, target);
         add_body(members, &parts.headers, body);
     }
-    Ok(event)
+    event
 }
 
 /// Members that are left out where they would be empty.
@@ -160,14 +149,11 @@ fn declares_text(headers: &HeaderMap) -> bool {
 }
 
 /// Headers by their lower-case names, repeated ones joined by commas, and the cookies apart.
-fn headers(
-    given: &HeaderMap,
-    arrival: &Arrival,
-) -> Result<(BTreeMap<String, String>, Vec<String>), BadRequest> {
+fn headers(given: &HeaderMap, arrival: &Arrival) -> (BTreeMap<String, String>, Vec<String>) {
     let mut out: BTreeMap<String, String> = BTreeMap::new();
     let mut cookies = Vec::new();
     for (name, value) in given {
-        let text = str::from_utf8(value.as_bytes()).map_err(|_| BadRequest)?;
+        let text = String::from_utf8_lossy(value.as_bytes());
         if name == "cookie" {
             cookies.extend(text.split(';').map(|cookie| cookie.trim().to_owned()));
             continue;
@@ -175,9 +161,9 @@ fn headers(
         out.entry(name.as_str().to_owned())
             .and_modify(|there| {
                 there.push(',');
-                there.push_str(text);
+                there.push_str(&text);
             })
-            .or_insert_with(|| text.to_owned());
+            .or_insert_with(|| text.into_owned());
     }
     let peer = arrival.peer.ip().to_string();
     out.entry("x-forwarded-for".to_owned())
@@ -187,7 +173,7 @@ fn headers(
         })
         .or_insert(peer);
     out.insert("x-forwarded-proto".to_owned(), "http".to_owned());
-    Ok((out, cookies))
+    (out, cookies)
 }
 
 /// Parameters of the query by their decoded names, repeated ones joined by commas.
@@ -230,7 +216,7 @@ fn common_log_time(at: Timestamp) -> String {
 mod tests {
     use super::*;
 
-    fn event_of(request: http::Request<&[u8]>) -> Result<Value, BadRequest> {
+    fn event_of(request: http::Request<&[u8]>) -> Value {
         let (parts, body) = request.into_parts();
         let target = target(parts.method.as_str(), parts.uri.path());
         let arrival = Arrival {
@@ -253,7 +239,7 @@ mod tests {
                 .header("User-Agent", "test")
                 .body(&br#"{"unitIds":["u0"]}"#[..])
                 .unwrap();
-        let event = event_of(request).unwrap();
+        let event = event_of(request);
         let key = "POST /v1/nodes/{nodeId}/reservations/{id}/reclaim";
         let expected = json!({
             "version": "2.0",
@@ -306,7 +292,7 @@ mod tests {
                 .header("Content-Type", declared)
                 .body(body)
                 .unwrap();
-            let event = event_of(request).unwrap();
+            let event = event_of(request);
             assert_eq!(event["isBase64Encoded"], true, "{declared}");
             assert_eq!(event["body"], BASE64_STANDARD.encode(body), "{declared}");
         }
@@ -326,9 +312,10 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_is_not_text_is_refused() {
-        let value = http::HeaderValue::from_bytes(b"\xff").unwrap();
+    fn what_is_no_text_in_a_header_is_replaced() {
+        let value = http::HeaderValue::from_bytes(b"a\xff").unwrap();
         let request = http::Request::get("/").header("x-odd", value);
-        assert_eq!(event_of(request.body(&b""[..]).unwrap()), Err(BadRequest));
+        let event = event_of(request.body(&b""[..]).unwrap());
+        assert_eq!(event["headers"]["x-odd"], "a\u{fffd}");
     }
 }

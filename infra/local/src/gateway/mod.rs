@@ -132,9 +132,7 @@ async fn invoke(
         at: SystemClock.now(),
         request_id: SystemIds.uuid(),
     };
-    let Ok(event) = event::event(&parts, &body, target, &arrival) else {
-        return Err((StatusCode::BAD_REQUEST, "Bad Request"));
-    };
+    let event = event::event(&parts, &body, target, &arrival);
     let Some(function) = functions.get(&target.function) else {
         return Err((StatusCode::NOT_FOUND, "Not Found"));
     };

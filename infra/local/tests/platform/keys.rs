@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::json;
 
-use crate::support::Platform;
+use crate::support::{Platform, run};
 
 #[tokio::test]
 async fn a_key_is_made_used_and_revoked_over_the_gateway() {
@@ -40,6 +40,10 @@ async fn whoever_takes_the_file_of_keys_away_puts_them_out_of_use() {
     let args = ["--data", "d", "--no-demo"];
     let platform = Platform::start(folder.path(), &args).await;
     let old = platform.keys.clone();
+    for (name, key) in &old {
+        let printed = run(&["key", name, "--data", "d"], folder.path());
+        assert_eq!(printed.stdout, format!("{key}\n").into_bytes(), "{name}");
+    }
     assert_eq!(platform.interrupt().await, Some(0));
     std::fs::remove_file(folder.path().join("d/keys.json")).unwrap();
 

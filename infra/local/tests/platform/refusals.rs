@@ -32,6 +32,12 @@ fn a_wrong_command_line_is_told_in_one_line() {
     refused(&["serve", "--grace-ms", "-1"], &["-1"]);
     refused(&["--memory", "--data", "d"], &["--memory", "--data"]);
     refused(&["demo", "--memory"], &["--memory"]);
+    refused(&["key"], &["<PART>", "relet --help"]);
+    refused(&["key", "boss"], &["boss", "operator, owner"]);
+    refused(
+        &["key", "owner"],
+        &[".relet/keys.json", "start `relet`", "--data"],
+    );
     let audit = |args: &[&str], words: &[&str]| {
         refused(&[&["audit", "verify"], args].concat(), words);
     };

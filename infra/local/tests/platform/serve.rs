@@ -1,5 +1,8 @@
 //! `relet serve`: what stays, what goes, and what becomes of the processes of VMs.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -153,4 +156,57 @@ async fn sigterm_stops_it_as_ctrl_c_does() {
     })
     .await;
     assert_eq!(status.unwrap().code(), Some(0));
+}
+
+/// Sends this and reads the answer to its end.
+fn raw(platform: &Platform, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(platform.url.trim_start_matches("http://")).unwrap();
+    stream.write_all(request).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_header_that_is_no_text_is_refused_as_any_other_that_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let platform = Platform::start(folder.path(), &["--memory"]).await;
+    let path = format!("{}/release", platform.reservation().await);
+    let body = r#"{"unitIds":["u1"]}"#;
+    let mut request = format!(
+        "POST {path} HTTP/1.1\r\nHost: relet\r\nConnection: close\r\n\
+         Authorization: Bearer {}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nIdempotency-Key: a",
+        platform.keys["manager"],
+        body.len(),
+    )
+    .into_bytes();
+    request.extend_from_slice(b"\xff\xfe\r\n\r\n");
+    request.extend_from_slice(body.as_bytes());
+    let answer = raw(&platform, &request);
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    let told = [
+        "x-request-id: ",
+        r#""code":"bad_request""#,
+        "Idempotency-Key is sent once",
+    ];
+    for part in told {
+        assert!(answer.contains(part), "{part}: {answer}");
+    }
+    assert_eq!(platform.interrupt().await, Some(0));
+}
+
+#[tokio::test]
+async fn the_api_document_is_for_anyone_and_says_where_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let platform = Platform::start(folder.path(), &["--memory", "--no-demo"]).await;
+    let nobody = platform.client("manager").with_key("none");
+    let document = nobody.get("/v1/openapi.json").await.unwrap();
+    assert_eq!(
+        (document.status, &document.body["openapi"]),
+        (200, &json!("3.1.0"))
+    );
+    let paths = document.body["paths"].as_object().unwrap();
+    assert!(paths.contains_key("/v1/whoami"), "{:?}", paths.keys());
+    assert_eq!(platform.interrupt().await, Some(0));
 }

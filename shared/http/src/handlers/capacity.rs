@@ -13,24 +13,39 @@ use crate::handlers::{Shared, keep, reservation_answer};
 use crate::request::{Call, bad, unit_ids, words};
 use crate::view::ReservationView;
 
+/// Which units to release.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ReleaseBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "ReleaseUnitsRequest"))]
+pub(crate) struct ReleaseBody {
+    /// Units of the reservation.
     unit_ids: Vec<String>,
+    /// Why; kept in the audit trail.
     reason: Option<String>,
 }
 
+/// Which units to reclaim.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ReclaimBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "ReclaimUnitsRequest"))]
+pub(crate) struct ReclaimBody {
+    /// Units of the reservation.
     unit_ids: Vec<String>,
+    /// Why; kept in the audit trail.
     reason: Option<String>,
+    /// Say what would be done, and do nothing.
     dry_run: Option<bool>,
 }
 
+/// Why a reservation is changed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ReasonBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "ReasonRequest"))]
+pub(crate) struct ReasonBody {
+    /// Why; kept in the audit trail.
     reason: Option<String>,
 }
 

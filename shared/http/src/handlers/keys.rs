@@ -13,17 +13,26 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, misrouted, page};
+use crate::number::Whole;
 use crate::request::{Call, bad};
 use crate::routes::Operation;
 use crate::view::{CallerView, KeyView, MadeKeyView};
 
+/// The key to make: with a role, or with permissions one by one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CreateBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "CreateKeyRequest"))]
+pub(crate) struct CreateBody {
+    /// Its name.
     name: String,
+    /// What its holder is in the org: stands for permissions.
     role: Option<String>,
+    /// What it may do, instead of a role.
     permissions: Option<Vec<String>>,
-    expires_in_seconds: Option<u32>,
+    /// How long it is good; left out, until it is revoked.
+    expires_in_seconds: Option<Whole>,
+    /// Whether it belongs to an operator of the platform; operators alone make these.
     platform_operator: Option<bool>,
 }
 
@@ -54,7 +63,7 @@ where
             app::keys::revoke(store, clock, context, &org, &id).await?;
             Ok(Reply::none())
         }
-        Operation::WhoAmI => Reply::new(CallerView::of(&context.principal)),
+        Operation::GetCaller => Reply::new(CallerView::of(&context.principal)),
         _ => Err(misrouted(&call)),
     }
 }
@@ -66,18 +75,17 @@ fn key_request(org: OrgId, body: CreateBody) -> Result<KeyRequest, Error> {
             "name has 1 to {KEY_NAME_CHARS_MAX} characters"
         )));
     }
-    let life = body.expires_in_seconds;
-    if life.is_some_and(|seconds| !(1..=KEY_LIFE_SECONDS_MAX).contains(&seconds)) {
-        return Err(bad(format!(
-            "expiresInSeconds is a number from 1 to {KEY_LIFE_SECONDS_MAX}, or leave it out"
-        )));
-    }
+    let life = |seconds: Whole| {
+        let text = "expiresInSeconds is a number from 1 to";
+        let within = seconds.within(1, KEY_LIFE_SECONDS_MAX);
+        within.ok_or_else(|| bad(format!("{text} {KEY_LIFE_SECONDS_MAX}, or leave it out")))
+    };
     Ok(KeyRequest {
         org,
         name: body.name,
         grant: grant(body.role.as_deref(), body.permissions.as_deref())?,
         operator: body.platform_operator.unwrap_or(false),
-        life_seconds: life,
+        life_seconds: body.expires_in_seconds.map(life).transpose()?,
     })
 }
 

@@ -1,11 +1,11 @@
 //! One file for each function: reads the call, asks the use case, shows the result.
 
-mod capacity;
-mod keys;
-mod nodes;
+pub(crate) mod capacity;
+pub(crate) mod keys;
+pub(crate) mod nodes;
 mod open;
-mod reservations;
-mod vms;
+pub(crate) mod reservations;
+pub(crate) mod vms;
 
 use std::sync::Arc;
 

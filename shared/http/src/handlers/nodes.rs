@@ -6,37 +6,55 @@ use app::Error;
 use app::nodes::NodeRequest;
 use app::ports::{ChangeTopology, Clock, Ids, ListNodes, LoadVms, PutNode, SettleVm};
 use app::terms::TermStore;
-use domain::limits::{GPUS_PER_UNIT_MAX, UNITS_PER_NODE_MAX};
+use domain::limits::{GPUS_PER_UNIT_MAX, TOPOLOGY_GEN_MAX, UNITS_PER_NODE_MAX};
 use domain::{NodeId, UnitId, VmId};
 use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, misrouted, page};
+use crate::number::Whole;
 use crate::request::{Call, NoFields, Object, bad, id, units};
 use crate::routes::Operation;
 use crate::view::{NodeSummaryView, NodeView, PageView, TerminationView, VmView};
 
+/// The node to register.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PutBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "PutNodeRequest"))]
+pub(crate) struct PutBody {
+    /// The org that owns it.
     owner_org_id: String,
+    /// The model of all its GPUs.
     gpu_model_id: String,
+    /// Its units, each once.
     units: Vec<Object<UnitBody>>,
-    topology_gen: Option<u64>,
+    /// The generation of its topology; 1 if it is left out.
+    topology_gen: Option<Whole>,
 }
 
+/// What a node is made of now.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct TopologyBody {
-    topology_gen: u64,
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "PutTopologyRequest"))]
+pub(crate) struct TopologyBody {
+    /// Higher than the generation known.
+    topology_gen: Whole,
+    /// All its units, each once.
     units: Vec<Object<UnitBody>>,
 }
 
+/// A unit of a node.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UnitBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "UnitRequest"))]
+pub(crate) struct UnitBody {
+    /// Its id, within its node.
     id: String,
-    gpus: Option<u16>,
+    /// How many GPUs are in it; 1 if it is left out.
+    gpus: Option<Whole>,
 }
 
 pub(super) async fn handle<S, C, I>(service: Shared<S, C, I>, call: Call) -> Result<Reply, Error>
@@ -101,7 +119,7 @@ fn node_request(call: &Call) -> Result<NodeRequest, Error> {
     let body: PutBody = call.json()?;
     Ok(NodeRequest {
         units: sizes(&body.units)?,
-        topology_gen: generation(body.topology_gen.unwrap_or(1))?,
+        topology_gen: generation(body.topology_gen.unwrap_or(Whole(1)))?,
         owner: id("ownerOrgId", &body.owner_org_id)?,
         gpu_model: id("gpuModelId", &body.gpu_model_id)?,
         id: call.id("nodeId")?,
@@ -114,20 +132,22 @@ fn sizes(given: &[Object<UnitBody>]) -> Result<BTreeMap<UnitId, u16>, Error> {
     units("units", &names, UNITS_PER_NODE_MAX)?;
     let mut sizes = BTreeMap::new();
     for Object(unit) in given {
-        let gpus = unit.gpus.unwrap_or(1);
-        if !(1..=GPUS_PER_UNIT_MAX).contains(&gpus) {
-            return Err(bad(format!(
+        let gpus = unit.gpus.unwrap_or(Whole(1)).within(1, GPUS_PER_UNIT_MAX);
+        let gpus = gpus.ok_or_else(|| {
+            bad(format!(
                 "gpus of a unit is a number from 1 to {GPUS_PER_UNIT_MAX}"
-            )));
-        }
+            ))
+        })?;
         sizes.insert(id("units", &unit.id)?, gpus);
     }
     Ok(sizes)
 }
 
-fn generation(number: u64) -> Result<u64, Error> {
-    if number == 0 {
-        return Err(bad("topologyGen is counted from 1"));
-    }
-    Ok(number)
+fn generation(number: Whole) -> Result<u64, Error> {
+    let text = || {
+        bad(format!(
+            "topologyGen is a number from 1 to {TOPOLOGY_GEN_MAX}"
+        ))
+    };
+    number.within(1, TOPOLOGY_GEN_MAX).ok_or_else(text)
 }

@@ -18,15 +18,25 @@ use crate::request::{Call, bad, orgs, time, units, words};
 use crate::routes::Operation;
 use crate::view::{RecordView, ReservationView};
 
+/// The reservation to make.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CreateBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "CreateReservationRequest"))]
+pub(crate) struct CreateBody {
+    /// Units of the node.
     reserved_unit_ids: Vec<String>,
+    /// The audience: orgs that may place workloads on the units.
     allowed_org_ids: Vec<String>,
+    /// Orgs that may release and reclaim the units.
     managing_org_ids: Option<Vec<String>>,
+    /// From when on it counts; now, if it is left out.
     starts_at: Option<String>,
+    /// From when on it does not count any more; open-ended, if it is left out.
     ends_at: Option<String>,
+    /// What you call the contract behind it.
     contract_ref: Option<String>,
+    /// Why; kept in the audit trail.
     reason: Option<String>,
 }
 

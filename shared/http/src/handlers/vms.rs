@@ -10,19 +10,31 @@ use serde::Deserialize;
 
 use crate::endpoint::Reply;
 use crate::handlers::{Shared, keep, misrouted, page};
+use crate::number::Whole;
 use crate::request::{Call, NoFields, bad, id, unit_ids};
 use crate::routes::Operation;
 use crate::view::{AvailabilityView, VmView};
 
+/// The VM to place: so many GPUs or these units, on a node, on a reservation of it, or on any
+/// node of a model.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CreateBody {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "CreateVmRequest"))]
+pub(crate) struct CreateBody {
+    /// Its name.
     name: String,
+    /// What it is bought as.
     tier: String,
-    gpu_count: Option<u32>,
+    /// How many GPUs it is to have, instead of `unitIds`.
+    gpu_count: Option<Whole>,
+    /// The units that it is to have, all of one node: instead of `gpuCount`, with `nodeId`.
     unit_ids: Option<Vec<String>>,
+    /// The node that it is to run on.
     node_id: Option<String>,
+    /// The model of its GPUs; without `nodeId`, on any node that has it.
     gpu_model_id: Option<String>,
+    /// The reservation that it is to be placed on, with `nodeId` and without `gpuModelId`.
     reservation_id: Option<String>,
 }
 
@@ -113,8 +125,10 @@ fn wanted(body: &CreateBody) -> Result<Wanted, Error> {
     let max = u32::from(GPUS_PER_UNIT_MAX) * u32::try_from(UNITS_PER_REQUEST_MAX).unwrap_or(1);
     match (&body.unit_ids, body.gpu_count) {
         (Some(ids), None) => Ok(Wanted::Units(unit_ids(ids)?)),
-        (None, Some(count)) if (1..=max).contains(&count) => Ok(Wanted::Gpus(count)),
-        (None, Some(_)) => Err(bad(format!("gpuCount is a number from 1 to {max}"))),
+        (None, Some(count)) => {
+            let text = || bad(format!("gpuCount is a number from 1 to {max}"));
+            count.within(1, max).map(Wanted::Gpus).ok_or_else(text)
+        }
         _ => Err(bad("send either gpuCount or unitIds")),
     }
 }

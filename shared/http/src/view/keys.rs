@@ -10,19 +10,30 @@ use serde::Serialize;
 /// An API key, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields are those of the API contract")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "ApiKey"))]
 pub struct KeyView {
+    /// Its public id.
     pub id: String,
+    /// The org that it belongs to.
     pub organization_id: String,
+    /// Its name.
     pub name: String,
+    /// The first characters of its secret, to tell keys apart.
     pub key_prefix: String,
+    /// Its role, if it was given one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<&'static str>,
+    /// What it may do.
     pub permissions: Vec<&'static str>,
+    /// Whether it belongs to an operator of the platform.
     pub platform_operator: bool,
+    /// When it was made.
     pub created_at: String,
+    /// From when on it is refused; absent if that is never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
+    /// When it was revoked, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<String>,
 }
@@ -53,9 +64,10 @@ fn names(permissions: &BTreeSet<Permission>) -> Vec<&'static str> {
     names
 }
 
-/// A key that was just made, with its secret, which is shown here and never again: not in `Debug`
-/// either.
+/// A key that was just made, with its secret, which is shown here and never again.
 #[derive(Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "NewApiKey"))]
 pub struct MadeKeyView {
     /// The key.
     #[serde(flatten)]
@@ -64,6 +76,7 @@ pub struct MadeKeyView {
     pub key: String,
 }
 
+/// Without the secret.
 impl std::fmt::Debug for MadeKeyView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MadeKeyView")
@@ -86,14 +99,21 @@ impl MadeKeyView {
 /// Who calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields are those of the API contract")]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", schemars(rename = "Caller"))]
 pub struct CallerView {
+    /// The org that the key belongs to.
     pub organization_id: String,
+    /// The key's public id.
     pub key_id: String,
+    /// The key's role, if it was given one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<&'static str>,
+    /// What the key may do.
     pub permissions: Vec<&'static str>,
+    /// Whether the key belongs to an operator of the platform.
     pub platform_operator: bool,
+    /// From when on the key is refused; absent if that is never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }

@@ -158,8 +158,9 @@ pub fn good_call(operation: Operation, at: &Target) -> HttpEvent {
         ),
         Operation::ListKeys => get(&format!("/v1/orgs/{org}/api-keys")),
         Operation::RevokeKey => HttpEvent::new("DELETE", &format!("/v1/orgs/{org}/api-keys/{key}")),
-        Operation::WhoAmI => get("/v1/whoami"),
+        Operation::GetCaller => get("/v1/whoami"),
         Operation::GetHealth => get("/healthz"),
+        Operation::GetApiDocument => get("/v1/openapi.json"),
     }
 }
 

@@ -49,3 +49,17 @@ fn bodies_are_set_as_text_or_as_bytes() {
         (&json!("//4="), &json!(true))
     );
 }
+
+#[test]
+#[should_panic(expected = "GetHealth is not documented to answer 409 vm_not_condemned")]
+fn an_answer_that_the_api_document_does_not_have_fails_whatever_test_meets_it() {
+    let answer = Answer {
+        status: 409,
+        headers: BTreeMap::new(),
+        text: r#"{"code":"vm_not_condemned"}"#.to_owned(),
+    };
+    let route = http_api::routes::ROUTES
+        .iter()
+        .find(|route| route.path == "/healthz");
+    assert_documented(route.unwrap(), &answer);
+}
