@@ -186,8 +186,8 @@ impl Row {
         [0, 1].map(|which| self.own[which] / self.bare[which])
     }
 
-    /// What is held to the bound. A first answer of the sweep is a whole run: sixteen requests to the
-    /// store, one by one.
+    /// What is held to the bound. A first answer of the sweep is a whole run: sixteen requests to
+    /// the store, one by one.
     fn judged(&self, name: &str) -> f64 {
         self.by()[usize::from(name != "sweep")]
     }
