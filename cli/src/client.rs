@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::call::{Call, Repeat};
 use crate::failure::{Exit, Failure, hint_of};
-use crate::output::text::plain;
+use crate::output::text::{escaped, plain};
 use crate::redact::Secret;
 use crate::settings::{Settings, is_loopback};
 
@@ -28,7 +28,7 @@ const SENTENCE_CHARS_MAX: usize = 2_000;
 /// An answer that is a success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The body, as it came.
+    /// The body, as it came; what could control a terminal is escaped, which is the same JSON.
     pub text: String,
     /// The same, read; null where there is none.
     pub body: Value,
@@ -213,20 +213,29 @@ impl Client {
     /// What an answer comes to.
     fn judged(&self, call: &Call, status: u16, headers: &HeaderMap, bytes: Vec<u8>) -> Tried {
         let text = String::from_utf8(bytes).ok();
-        let text = text.map(|text| match &self.settings.key {
-            Some(key) => key.value.taken_out_of(&text),
-            None => text,
-        });
-        let body = match &text {
+        let mut text = text.map(|text| self.without_key(&text));
+        let mut body = match &text {
             Some(text) if text.is_empty() && status == 204 => Some(Value::Null),
             Some(text) => serde_json::from_str::<Value>(text).ok(),
             None => None,
         };
+        // A key may also have been written with escapes.
+        let clean = body
+            .as_ref()
+            .map(|body| self.without_key(&body.to_string()));
+        if let (Some(clean), Some(there)) = (clean, &body)
+            && clean != there.to_string()
+        {
+            body = serde_json::from_str(&clean).ok();
+            text = Some(clean);
+        }
         match (status, body, text) {
             (200..=299, Some(body), Some(text)) => Tried::Done(Answer {
-                text,
+                text: escaped(&text),
                 body,
-                version: header(headers, "etag").map(|tag| plain(tag.trim_matches('"'))),
+                version: header(headers, "etag")
+                    .and_then(version)
+                    .map(|tag| self.without_key(&tag)),
             }),
             (300..=399, _, _) => self.redirected(headers),
             (_, Some(body), _) if body["code"].is_string() => {
@@ -278,6 +287,7 @@ impl Client {
     fn strange(&self, status: u16, headers: &HeaderMap, text: Option<&str>) -> Tried {
         let host = &self.settings.url.value;
         let kind = header(headers, "content-type").map_or("no content type".to_owned(), plain);
+        let kind = self.without_key(&kind);
         let what = match text {
             None => format!("{host} answered {status} with bytes that are no UTF-8 ({kind})"),
             Some(text) => {
@@ -305,7 +315,7 @@ impl Client {
     fn redirected(&self, headers: &HeaderMap) -> Tried {
         let host = &self.settings.url.value;
         let to = header(headers, "location").map_or("nowhere".to_owned(), plain);
-        let to: String = to.chars().take(200).collect();
+        let to: String = self.without_key(&to).chars().take(200).collect();
         let what = format!("{host} points elsewhere ({to}); the API key is not sent there");
         let hint = "if that is the platform, give its URL with --url or orl auth login";
         Tried::Failed(Failure::new(Exit::Server, what).hint(hint), Cause::Final)
@@ -345,17 +355,21 @@ impl Client {
         Failure::new(Exit::Server, what).hint(outcome(call))
     }
 
+    /// A text without the key that is in use, whatever it looks like.
+    fn without_key(&self, text: &str) -> String {
+        match &self.settings.key {
+            Some(key) => key.value.taken_out_of(text),
+            None => text.to_owned(),
+        }
+    }
+
     /// Says what is going on, where that was asked for.
     fn note(&self, text: std::fmt::Arguments<'_>) {
         use std::io::Write as _;
         if !self.verbose {
             return;
         }
-        let text = crate::redact::redacted(&text.to_string());
-        let text = match &self.settings.key {
-            Some(key) => key.value.taken_out_of(&text),
-            None => text,
-        };
+        let text = self.without_key(&crate::redact::redacted(&text.to_string()));
         // Nothing is left to do if nobody reads it.
         let _ = writeln!(std::io::stderr(), "orl: {text}");
     }
@@ -404,6 +418,12 @@ pub fn shown(time: Duration) -> String {
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
+}
+
+/// The version in an `ETag`. A proxy that packs answers makes a weak one of it: `W/"3"`.
+fn version(tag: &str) -> Option<String> {
+    let tag = tag.trim().trim_start_matches("W/").trim_matches('"');
+    (!tag.is_empty()).then(|| plain(tag))
 }
 
 /// How long the platform wants to be left alone. A number too large to be one is for ever.

@@ -49,7 +49,13 @@ pub fn path(env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 /// # Errors
 /// If others may read it, or it is not what [`write()`] wrote.
 pub fn read(path: &Path) -> Result<Option<Kept>, Failure> {
-    let file = match File::open(path) {
+    // A pipe would be waited on for ever.
+    let opened = match std::fs::metadata(path) {
+        Ok(about) if !about.is_file() => Err(io::Error::other("it is no file")),
+        Ok(_) => File::open(path),
+        Err(error) => Err(error),
+    };
+    let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unusable(path, "read", &error)),

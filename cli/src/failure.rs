@@ -123,6 +123,14 @@ impl Failure {
     }
 }
 
+/// An answer that is JSON, but without what this API has there.
+#[must_use]
+pub fn other_shape(without: &str) -> Failure {
+    let what = format!("the answer is not as this API's: it has no {without}");
+    let hint = "is the URL right, and no proxy in between? orl auth status shows the URL";
+    Failure::new(Exit::Server, what).hint(hint)
+}
+
 /// What to do about an error of the platform.
 #[must_use]
 pub fn hint_of(status: u16, code: &str) -> Option<&'static str> {

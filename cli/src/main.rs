@@ -25,7 +25,12 @@ fn main() -> ExitCode {
         .enable_all()
         .build();
     let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(orl::run::run(&cli, &mut screen)),
+        Ok(runtime) => {
+            let outcome = runtime.block_on(orl::run::run(&cli, &mut screen));
+            // A question to a name server cannot be called back: it is not waited for.
+            runtime.shutdown_background();
+            outcome
+        }
         Err(error) => Err(Failure::local(format!("cannot start: {error}"))),
     };
     match outcome {

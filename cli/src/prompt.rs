@@ -4,7 +4,8 @@ use std::io::{self, Read as _};
 
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
-use rustix::termios::{tcgetattr, tcgetpgrp, tcsetattr};
+use rustix::termios::{QueueSelector, tcflush, tcgetattr, tcgetpgrp, tcsetattr};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::{Exit, Failure};
 use crate::output::Screen;
@@ -65,37 +66,63 @@ fn in_foreground() -> bool {
 /// Asks for a secret; what is typed is not shown.
 ///
 /// # Errors
-/// If the terminal fails, or Ctrl-C is typed.
-pub fn secret(screen: &mut Screen, ask: &str) -> Result<String, Failure> {
-    let failed = |error: io::Error| Failure::local(format!("the terminal failed: {error}"));
+/// If the terminal fails, Ctrl-C is typed, or a signal is to end it.
+pub async fn secret(screen: &mut Screen, ask: &str) -> Result<String, Failure> {
+    // Taken before the terminal is changed: none of them may leave it silent.
+    let take = |kind| signal(kind).map_err(terminal_failed);
+    let mut interrupt = take(SignalKind::interrupt())?;
+    let mut terminate = take(SignalKind::terminate())?;
+    let mut hangup = take(SignalKind::hangup())?;
     // First silence, then the question: who answers at once must not be seen either.
-    let silent = Mode::silent().map_err(failed)?;
+    let silent = Mode::silent().map_err(terminal_failed)?;
     screen.say_on(ask);
+    let (send, typed) = tokio::sync::oneshot::channel();
+    // A thread of its own: it may wait for ever, and must not keep the process from ending.
+    std::thread::spawn(move || {
+        // Nobody may be waiting any more.
+        let _ = send.send(typed_silently());
+    });
+    let outcome = tokio::select! {
+        typed = typed => typed.unwrap_or_else(|_| Err(stopped())),
+        _ = interrupt.recv() => Err(stopped()),
+        _ = terminate.recv() => Err(stopped()),
+        _ = hangup.recv() => Err(stopped()),
+    };
+    drop(silent);
+    screen.say("");
+    outcome
+}
+
+fn stopped() -> Failure {
+    Failure::new(Exit::Interrupted, "stopped: nothing was changed")
+}
+
+fn terminal_failed(error: io::Error) -> Failure {
+    Failure::local(format!("the terminal failed: {error}"))
+}
+
+/// Reads up to the end of a line that is not shown.
+fn typed_silently() -> Result<String, Failure> {
     let mut typed = Vec::new();
-    let outcome = loop {
+    loop {
         let mut byte = [0_u8];
-        match io::stdin().lock().read(&mut byte) {
-            Err(error) => break Err(failed(error)),
-            Ok(0) => break Ok(()),
-            Ok(_) => {}
+        if io::stdin()
+            .lock()
+            .read(&mut byte)
+            .map_err(terminal_failed)?
+            == 0
+        {
+            break;
         }
         match byte[0] {
-            b'\r' | b'\n' | 0x04 => break Ok(()),
-            0x03 => {
-                break Err(Failure::new(
-                    Exit::Interrupted,
-                    "stopped: nothing was changed",
-                ));
-            }
+            b'\r' | b'\n' | 0x04 => break,
+            0x03 => return Err(stopped()),
             0x08 | 0x7f => drop(typed.pop()),
             0x15 => typed.clear(),
             other if typed.len() < CHARS_MAX => typed.push(other),
             _ => {}
         }
-    };
-    drop(silent);
-    screen.say("");
-    outcome?;
+    }
     Ok(String::from_utf8_lossy(&typed).into_owned())
 }
 
@@ -104,6 +131,10 @@ pub fn secret(screen: &mut Screen, ask: &str) -> Result<String, Failure> {
 /// # Errors
 /// If the terminal fails.
 pub async fn confirmed(screen: &mut Screen, ask: &str) -> Result<bool, Failure> {
+    if in_foreground() {
+        // What was typed before the question is no answer to it.
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    }
     screen.say_on(&format!("{ask} [y/N] "));
     let (send, answer) = tokio::sync::oneshot::channel();
     // A thread of its own: it may wait for ever, and must not keep the process from ending.
@@ -113,11 +144,10 @@ pub async fn confirmed(screen: &mut Screen, ask: &str) -> Result<bool, Failure> 
         // Nobody may be waiting any more.
         let _ = send.send(read.map(|length| (length, line)));
     });
-    let failed = |error: io::Error| Failure::local(format!("the terminal failed: {error}"));
     let Ok(read) = answer.await else {
         return Ok(false);
     };
-    let (length, line) = read.map_err(failed)?;
+    let (length, line) = read.map_err(terminal_failed)?;
     if length == 0 {
         screen.say("");
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cli::{Global, TIMEOUT_DEFAULT};
 use crate::client::{Answer, Client};
 use crate::commands::reservations::ReclaimArgs;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, other_shape};
 use crate::output::Screen;
 use crate::output::table::{BAD, GOOD, HEADING, WARN, styled};
 use crate::output::text::{plain, wrapped};
@@ -51,15 +51,19 @@ pub async fn reclaim(
         let hint = "--yes goes ahead without asking, --dry-run shows what would be terminated";
         return Err(Failure::usage(what).hint(hint));
     };
-    screen.answer(&RESERVATION, &answer)?;
-    let Some(watch) = watch else { return Ok(()) };
+    let shown = screen.answer(&RESERVATION, &answer);
+    let Some(watch) = watch else {
+        return shown.map_err(done_all_the_same);
+    };
     // Reading the question takes as long as it takes.
     let began = if args.yes { began } else { Instant::now() };
-    let vms = names(&answer.body, "terminated");
+    let vms = names(&answer.body, "terminated")?;
     let timeout = global.timeout.unwrap_or(WATCH_DEFAULT);
+    // Whether or not anybody read the answer: success means that the units are usable.
     watch
         .until_usable(client, screen, vms, (began, timeout))
-        .await
+        .await?;
+    shown.map_err(done_all_the_same)
 }
 
 /// Waits for something, or for Ctrl-C where that does not end the process by itself.
@@ -103,8 +107,10 @@ async fn asked(
         let dry = args.dry_call();
         let plan = unless_stopped(watch.as_deref_mut(), client.send(&dry, timeout)).await;
         let plan = plan.map_err(nothing_done)?;
-        let victims = names(&plan.body, "wouldTerminate");
-        show(screen, args, &plan.body);
+        let version = plan.version.clone().or(args.condition.if_match.clone());
+        let version = version.ok_or_else(unbound)?;
+        let victims = names(&plan.body, "wouldTerminate")?;
+        show(screen, args, &victims, &names(&plan.body, "wouldSkip")?);
         let ask = match victims.len() {
             0 => None,
             1 => Some("Reclaim and terminate this VM?".to_owned()),
@@ -122,7 +128,7 @@ async fn asked(
             screen.say("");
         }
         let mut sent = args.clone();
-        sent.condition.if_match = plan.version.clone().or(sent.condition.if_match);
+        sent.condition.if_match = Some(version);
         let done = send(client, screen, &sent, timeout, watch.as_deref_mut()).await;
         let changed = matches!(&done, Err(failure) if is_other_version(failure));
         if !changed || args.condition.if_match.is_some() || round + 1 == PLANS_MAX {
@@ -135,6 +141,18 @@ async fn asked(
         Exit::Conflict,
         "the reservation changes all the time",
     ))
+}
+
+/// A failure to show the answer of a change.
+pub(crate) fn done_all_the_same(failure: Failure) -> Failure {
+    failure.hint("the change is done all the same: only its answer is lost")
+}
+
+/// Why a plan cannot be asked about.
+fn unbound() -> Failure {
+    let what = "the plan came without a version (ETag): nothing would bind the reclaim to it";
+    let hint = "does a proxy take the ETag away? --yes reclaims without a plan";
+    Failure::new(Exit::Server, what).hint(hint)
 }
 
 /// A failure before anything was changed.
@@ -153,7 +171,7 @@ fn is_other_version(failure: &Failure) -> bool {
 }
 
 /// Shows a plan.
-fn show(screen: &mut Screen, args: &ReclaimArgs, plan: &Value) {
+fn show(screen: &mut Screen, args: &ReclaimArgs, dead: &[String], left: &[String]) {
     let what = format!(
         "Reclaim {} on {}",
         args.unit_ids.join(", "),
@@ -163,11 +181,10 @@ fn show(screen: &mut Screen, args: &ReclaimArgs, plan: &Value) {
         screen.say(&styled(HEADING, &line));
     }
     screen.say(&format!("  reservation  {}", args.target.id));
-    let (dead, left) = (names(plan, "wouldTerminate"), names(plan, "wouldSkip"));
-    for vm in &dead {
+    for vm in dead {
         screen.say(&format!("  {}    {vm}", styled(BAD, "terminate")));
     }
-    for vm in &left {
+    for vm in left {
         screen.say(&format!("  {}        {vm}", styled(GOOD, "leave")));
     }
     if dead.is_empty() {
@@ -175,8 +192,14 @@ fn show(screen: &mut Screen, args: &ReclaimArgs, plan: &Value) {
     }
 }
 
-/// The ids in a list of an answer.
-fn names(body: &Value, list: &str) -> Vec<String> {
-    let items = body[list].as_array().map_or(&[][..], Vec::as_slice);
-    items.iter().filter_map(Value::as_str).map(plain).collect()
+/// The ids in a list of an answer. That it is not there does not mean that it is empty.
+///
+/// # Errors
+/// If there is no such list.
+pub(crate) fn names(body: &Value, list: &str) -> Result<Vec<String>, Failure> {
+    let items = body[list].as_array().ok_or_else(|| other_shape(list))?;
+    Ok(items
+        .iter()
+        .map(|id| plain(id.as_str().unwrap_or("?")))
+        .collect())
 }

@@ -1,5 +1,7 @@
 //! Runs a command: its calls, and what is shown of their answers.
 
+use std::collections::BTreeSet;
+use std::env::VarError;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,13 +10,13 @@ use clap_complete::generate;
 use crate::cli::{Cli, Command, grammar};
 use crate::client::{Answer, Client};
 use crate::commands::{Plan, auth, plan, reservations};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure, other_shape};
 use crate::manual;
 use crate::output::text::plain;
 use crate::output::view::{View, at};
 use crate::output::{Format, Screen, rows_of, with_end, yaml};
 use crate::reclaim;
-use crate::settings::Settings;
+use crate::settings::{KEY_VARIABLE, Settings, URL_VARIABLE};
 
 /// Runs a command to its end.
 ///
@@ -32,6 +34,12 @@ pub async fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
         }
         Command::Man { dir } => return man(dir.as_deref(), screen),
         _ => {}
+    }
+    for name in [URL_VARIABLE, KEY_VARIABLE] {
+        // To pass over it would be to call another platform, or with another key.
+        if let Err(VarError::NotUnicode(_)) = std::env::var(name) {
+            return Err(Failure::usage(format!("{name} is no UTF-8")).hint("set it anew"));
+        }
     }
     let env = |name: &str| std::env::var(name).ok();
     let timeout = cli.global.call_timeout();
@@ -76,17 +84,28 @@ async fn call(
         Some(page) if page.all => all(client, screen, plan, timeout).await,
         Some(_) => {
             let answer = client.send(&plan.call, timeout).await?;
+            is_list(&answer)?;
             one_page(screen, plan.view, &answer)
         }
         None => {
             let answer = client.send(&plan.call, timeout).await?;
-            screen.answer(plan.view, &answer)?;
+            let shown = screen.answer(plan.view, &answer);
+            shown.map_err(|failure| match plan.call.method {
+                "GET" => failure,
+                _ => reclaim::done_all_the_same(failure),
+            })?;
             if answer.body["key"].is_string() && screen.format != Format::Id {
                 screen.say("The key is shown this once: keep it now.");
             }
             Ok(())
         }
     }
+}
+
+/// An answer without items must not pass for a list with nothing in it.
+fn is_list(answer: &Answer) -> Result<(), Failure> {
+    let items = answer.body["items"].as_array();
+    items.map(|_| ()).ok_or_else(|| other_shape("items"))
 }
 
 fn one_page(screen: &mut Screen, view: &View, answer: &Answer) -> Result<(), Failure> {
@@ -135,8 +154,10 @@ async fn all(
 ) -> Result<(), Failure> {
     let mut call = plan.call.clone();
     let (mut rows, mut first) = (Vec::new(), true);
+    let mut known: BTreeSet<String> = plan.page.iter().filter_map(|p| p.cursor.clone()).collect();
     loop {
         let answer = client.send(&call, timeout).await?;
+        is_list(&answer)?;
         match screen.format {
             Format::Table => rows.extend(rows_of(plan.view, &answer.body)),
             Format::Id => screen.lines(&ids(plan.view, &answer))?,
@@ -144,14 +165,10 @@ async fn all(
         }
         first = false;
         let Some(cursor) = next(&answer) else { break };
-        let known = call
-            .query
-            .iter()
-            .any(|(name, value)| *name == "cursor" && value == cursor);
-        if known {
+        if !known.insert(cursor.to_owned()) {
             return Err(Failure::new(
-                crate::failure::Exit::Server,
-                "the list does not end: its nextCursor is the cursor that was sent",
+                Exit::Server,
+                "the list does not end: its nextCursor is one that was sent before",
             ));
         }
         call.query.retain(|(name, _)| *name != "cursor");

@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::client::{Client, shown};
@@ -15,7 +14,9 @@ use crate::commands::reservations::ReclaimArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::Screen;
 use crate::output::table::{DIM, GOOD, WARN, styled};
+use crate::output::text::{clipped, columns};
 use crate::prompt::Mode;
+use crate::reclaim::names;
 
 /// The pause between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -42,8 +43,8 @@ struct Seen {
     vms: Vec<String>,
     there: BTreeSet<String>,
     began: Instant,
-    /// Whether a line of progress stands on the terminal.
-    open_line: bool,
+    /// The columns of the line of progress that stands on the terminal.
+    line: usize,
     /// The last failure of a look, until one works.
     trouble: Option<String>,
 }
@@ -89,7 +90,7 @@ impl Watch {
             there: vms.iter().cloned().collect(),
             vms,
             began: Instant::now(),
-            open_line: false,
+            line: 0,
             trouble: None,
         };
         if screen.is_live() {
@@ -110,7 +111,7 @@ impl Watch {
                 screen.say(&styled(GOOD, &line));
                 Ok(())
             }
-            Some(Ok(Err(failure))) => Err(failure),
+            Some(Ok(Err(failure))) => Err(out_of_sight(failure)),
             Some(Err(_)) => Err(out_of_time(&seen, timeout)),
             None => Err(left_behind(screen, &args, Some(seen.there.len()))),
         }
@@ -177,17 +178,17 @@ impl Seen {
             "{gone} of {all} gone, {after}s{}",
             trouble.unwrap_or_default()
         );
-        let text: String = text
-            .chars()
-            .take(screen.width().saturating_sub(1))
-            .collect();
-        screen.say_on(&format!("\r\u{1b}[K{}", styled(DIM, &text)));
-        self.open_line = true;
+        let text = clipped(&text, screen.width().saturating_sub(1));
+        // Blanks go over what stood there: without colours nothing else would wipe it out.
+        let over = " ".repeat(self.line.saturating_sub(columns(&text)));
+        screen.say_on(&format!("\r{}{over}", styled(DIM, &text)));
+        self.line = columns(&text);
     }
 
     fn close_line(&mut self, screen: &mut Screen) {
-        if std::mem::take(&mut self.open_line) {
-            screen.say_on("\r\u{1b}[K");
+        let line = std::mem::take(&mut self.line);
+        if line > 0 {
+            screen.say_on(&format!("\r{}\r", " ".repeat(line)));
         }
     }
 }
@@ -203,15 +204,8 @@ async fn look(
     dry.if_match = None;
     match client.send(&dry, LOOK_MAX).await {
         Ok(answer) => {
-            let named = answer.body["wouldTerminate"]
-                .as_array()
-                .map_or(&[][..], Vec::as_slice);
-            let named: BTreeSet<&str> = named.iter().filter_map(Value::as_str).collect();
-            Ok(of
-                .iter()
-                .filter(|vm| named.contains(vm.as_str()))
-                .cloned()
-                .collect())
+            let named = names(&answer.body, "wouldTerminate")?;
+            Ok(named.into_iter().filter(|vm| of.contains(vm)).collect())
         }
         Err(failure) if failure.exit == Exit::Server || failure.exit == Exit::Auth => Err(failure),
         Err(_) => by_records(client, args, of).await,
@@ -240,7 +234,8 @@ async fn by_records(
         {
             there.remove(vm.as_str().unwrap_or_default());
         }
-        let Some(cursor) = answer.body["nextCursor"].as_str() else {
+        let cursor = answer.body["nextCursor"].as_str();
+        let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else {
             break;
         };
         call = args.audit_call().query("cursor", Some(cursor));
@@ -250,6 +245,15 @@ async fn by_records(
 
 fn rounded(time: Duration) -> String {
     format!("{:.1}s", time.as_secs_f64())
+}
+
+/// A refusal to be looked at comes after the reclaim, and must not pass for one of it.
+fn out_of_sight(failure: Failure) -> Failure {
+    let what = format!(
+        "the units are reclaimed, but cannot be watched: {}",
+        failure.what
+    );
+    Failure { what, ..failure }
 }
 
 fn out_of_time(seen: &Seen, timeout: Duration) -> Failure {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::call::Call;
 use crate::client::{Answer, Client};
 use crate::config::{self, Kept};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, other_shape};
 use crate::output::table::{Kind, fields};
 use crate::output::view::at;
 use crate::output::{Format, Screen, with_end, yaml};
@@ -56,9 +56,9 @@ pub async fn login(
 ) -> Result<(), Failure> {
     let settings = client.settings();
     let path = settings.file()?;
-    let (key, source) = given(client, screen, with_key)?;
+    let (key, source) = given(client, screen, with_key).await?;
     let client = client.with_key(key.clone(), source)?;
-    let who = client.send(&Call::get(&WHO), timeout).await?;
+    let who = who(&client, timeout).await?;
     let url = settings.url.value.clone();
     config::write(
         path,
@@ -76,8 +76,17 @@ pub async fn login(
     Ok(())
 }
 
+/// Whose key it is, from a platform that can tell.
+async fn who(client: &Client, timeout: Duration) -> Result<Answer, Failure> {
+    let answer = client.send(&Call::get(&WHO), timeout).await?;
+    match answer.body["organizationId"].is_string() {
+        true => Ok(answer),
+        false => Err(other_shape("organizationId")),
+    }
+}
+
 /// The key to check: of a flag, of standard input, or asked for.
-fn given(
+async fn given(
     client: &Client,
     screen: &mut Screen,
     with_key: bool,
@@ -96,7 +105,10 @@ fn given(
         return Ok((key.value.clone(), key.source.clone()));
     } else if std::io::stdin().is_terminal() {
         let ask = format!("API key for {}: ", client.settings().url.value);
-        (prompt::secret(screen, &ask)?, Source::Flag("the prompt"))
+        (
+            prompt::secret(screen, &ask).await?,
+            Source::Flag("the prompt"),
+        )
     } else {
         let what = "there is no terminal to ask for the key";
         let hint = "orl auth login --with-key < file";
@@ -137,7 +149,7 @@ pub async fn status(
     timeout: Duration,
 ) -> Result<(), Failure> {
     let settings = client.settings();
-    let who = client.send(&Call::get(&WHO), timeout).await;
+    let who = who(client, timeout).await;
     let file = settings
         .file
         .as_ref()

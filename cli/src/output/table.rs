@@ -89,11 +89,14 @@ struct Layout {
 
 /// Lays out rows; `None` where even the columns that must stay do not fit.
 fn layout(columns: &[Column], rows: &[Vec<String>], width: usize) -> Option<Layout> {
-    let natural = |index: usize| {
+    let widest = |index: usize| {
         let cells = rows.iter().filter_map(|row| row.get(index));
         let widest = cells.map(|cell| width_of(cell)).max().unwrap_or(0);
         widest.max(width_of(columns[index].head))
     };
+    // Once for all: there may be very many rows.
+    let widths: Vec<usize> = (0..columns.len()).map(widest).collect();
+    let natural = |index: usize| widths[index];
     let filled = |index: &usize| {
         let some = rows
             .iter()

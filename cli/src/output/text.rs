@@ -10,11 +10,48 @@ const ODD: char = '\u{fffd}';
 pub fn plain(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' | '\t' => ' ',
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => ODD,
-        c if c.is_control() => ODD,
+        c if c.is_control() || turns(c) => ODD,
         c => c,
     };
     text.chars().map(shown).collect()
+}
+
+/// A JSON text without such characters: they stand in its strings alone, where they may be written
+/// as escapes.
+#[must_use]
+pub fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        let blank = matches!(c, '\n' | '\r' | '\t');
+        if !blank && (c.is_control() || turns(c)) {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Whether a character turns the writing around.
+fn turns(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
+
+/// A text with at most so many columns.
+#[must_use]
+pub fn clipped(text: &str, width: usize) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        out.push(c);
+        if columns(&out) > width {
+            out.pop();
+            break;
+        }
+    }
+    out
 }
 
 /// The columns that a text takes on a terminal.
@@ -73,6 +110,28 @@ mod tests {
         assert!(!shown.chars().any(char::is_control), "{shown:?}");
         assert_eq!(shown, "a\u{fffd}[31mb\u{fffd}c\u{fffd}\u{fffd}d e\u{fffd}f");
         assert_eq!(plain("ü 数 …"), "ü 数 …");
+    }
+
+    #[test]
+    fn json_stays_the_same_and_controls_nothing() {
+        let odd = "{ \"a\":\r\n\t\"\u{7f}\u{9b}2J\u{202e}\u{61c} ü 数\" }";
+        let shown = escaped(odd);
+        let blank = |c: char| matches!(c, '\n' | '\r' | '\t');
+        assert!(
+            !shown
+                .chars()
+                .any(|c| turns(c) || (c.is_control() && !blank(c)))
+        );
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(read(&shown), read(odd));
+        assert_eq!(escaped("{\"ü\": [1]}\n"), "{\"ü\": [1]}\n");
+    }
+
+    #[test]
+    fn what_is_clipped_has_no_more_columns_than_there_are() {
+        assert_eq!(clipped("数数数", 5), "数数");
+        assert_eq!(clipped("abc", 3), "abc");
+        assert_eq!(clipped("abc", 0), "");
     }
 
     #[test]

@@ -277,7 +277,13 @@ pub fn at(item: &Value, path: &str) -> String {
     let found = path
         .split('.')
         .try_fold(item, |value, name| value.get(name));
-    found.map_or_else(String::new, shown)
+    // Ids and names may look like an instant, and stay as they are.
+    let instant = path == "at" || path.ends_with("At");
+    let instant = found
+        .filter(|_| instant)
+        .and_then(Value::as_str)
+        .and_then(time);
+    instant.unwrap_or_else(|| found.map_or_else(String::new, shown))
 }
 
 fn shown(value: &Value) -> String {
@@ -286,7 +292,7 @@ fn shown(value: &Value) -> String {
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::Number(number) => number.to_string(),
-        Value::String(text) => time(text).unwrap_or_else(|| plain(text)),
+        Value::String(text) => plain(text),
         Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
         Value::Object(_) => plain(&value.to_string()),
     }
@@ -340,11 +346,13 @@ mod tests {
     fn values_are_shown_as_people_read_them() {
         let item = json!({
             "at": "2026-07-01T12:00:00.250Z", "name": "at 12T00Z", "list": ["a", "b"],
-            "inner": { "flag": true }, "number": 3, "odd": "\u{1b}[2J",
+            "id": "2026-07-01T12:00:00Z", "createdAt": "soon", "inner": { "flag": true }, "number": 3, "odd": "\u{1b}[2J",
         });
         for (path, expected) in [
             ("at", "2026-07-01 12:00:00Z"),
             ("name", "at 12T00Z"),
+            ("id", "2026-07-01T12:00:00Z"),
+            ("createdAt", "soon"),
             ("list", "a, b"),
             ("inner.flag", "yes"),
             ("number", "3"),

@@ -8,6 +8,7 @@
 
 mod answers;
 mod bytes;
+mod corners;
 mod retries;
 mod server;
 #[path = "../shared/terminal.rs"]

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use crate::server::{Request, Server, json, problem, send};
 use crate::terminal::Terminal;
-use crate::{KEY, run};
+use crate::{KEY, orl, run};
 
 const ARGS: [&str; 8] = [
     "reservations",
@@ -32,7 +32,7 @@ fn watched(looks: Vec<Vec<u8>>) -> Server {
 }
 
 fn left(vms: &[&str]) -> Vec<u8> {
-    let body = serde_json::json!({ "id": "r", "wouldTerminate": vms });
+    let body = serde_json::json!({ "id": "r", "wouldTerminate": vms, "wouldSkip": [] });
     json("200 OK", "etag: \"7\"\r\n", &body.to_string())
 }
 
@@ -106,6 +106,93 @@ fn a_key_that_is_revoked_meanwhile_ends_it() {
     ];
     let (output, said) = watch(&watched(looks), &[]);
     assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("the units are reclaimed, but"), "{said}");
+}
+
+#[test]
+fn an_answer_without_the_list_does_not_mean_that_all_are_gone() {
+    let strange = || json("200 OK", "", "{}");
+    let looks = vec![strange(), left(&["vm-1"]), strange(), left(&[])];
+    let server = watched(looks);
+    let (output, said) = watch(&server, &["--timeout", "60s"]);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(server.got().len(), 5, "{said}");
+    let (output, said) = watch(&watched(vec![strange()]), &["--timeout", "2s"]);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert!(said.contains("it has no wouldTerminate"), "{said}");
+}
+
+#[test]
+fn a_watch_goes_on_where_nobody_reads_the_answer() {
+    let server = watched(vec![left(&["vm-1", "vm-2"]), left(&[])]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = orl(&server.url, &[&ARGS[..], &["--yes"]].concat());
+    let output = command.stdout(writer).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("Usable: u1, u2"), "{said}");
+}
+
+#[test]
+fn a_line_of_progress_leaves_nothing_behind_without_colours() {
+    let trouble = || problem("500 No", "", "internal", &"数 trouble ".repeat(30));
+    for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb"), ("TERM", "xterm")] {
+        let server = watched(vec![trouble(), left(&["vm-1"]), left(&[])]);
+        let variables = [
+            ("ORL_URL", server.url.as_str()),
+            ("ORL_API_KEY", KEY),
+            (name, value),
+        ];
+        let ended = Terminal::start(&[&ARGS[..], &["--yes"]].concat(), &variables).end();
+        assert_eq!(ended.code, 0, "{}", ended.screen);
+        assert!(ended.raw.contains("trouble"), "{}", ended.raw);
+        assert!(!ended.screen.contains("trouble"), "{}", ended.screen);
+        assert!(!ended.screen.contains("of 2 gone"), "{}", ended.screen);
+    }
+}
+
+#[test]
+fn what_was_typed_before_the_question_is_no_answer_to_it() {
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let server = Server::start(move |_, _, stream| {
+        wait.recv().unwrap();
+        send(stream, &left(&["vm-1"]));
+    });
+    let variables = [("ORL_URL", server.url.as_str()), ("ORL_API_KEY", KEY)];
+    let mut terminal = Terminal::start(&ARGS[..7], &variables);
+    terminal.enter("y\r");
+    terminal.wait_for("y\r\n");
+    go.send(()).unwrap();
+    terminal.wait_for("[y/N]");
+    terminal.enter("n\r");
+    let ended = terminal.end();
+    assert_eq!(ended.code, 1, "{}", ended.screen);
+    assert_eq!(server.got().len(), 1, "nothing but the plan was asked for");
+}
+
+#[test]
+fn a_plan_without_a_version_is_not_asked_about_and_a_weak_one_is_sent_as_it_is_meant() {
+    let body = r#"{"id":"r","wouldTerminate":["vm-1"],"wouldSkip":[]}"#;
+    for tag in ["", "etag: \"\"\r\n", "etag: W/\"\"\r\n"] {
+        let server = Server::saying(json("200 OK", tag, body));
+        let variables = [("ORL_URL", server.url.as_str()), ("ORL_API_KEY", KEY)];
+        let ended = Terminal::start(&ARGS[..7], &variables).end();
+        assert_eq!(ended.code, 6, "{}", ended.screen);
+        assert!(
+            ended.screen.contains("without a version"),
+            "{}",
+            ended.screen
+        );
+        assert_eq!(server.got().len(), 1);
+    }
+    let server = Server::saying(json("200 OK", "etag: W/\"7\"\r\n", body));
+    let variables = [("ORL_URL", server.url.as_str()), ("ORL_API_KEY", KEY)];
+    let mut terminal = Terminal::start(&ARGS[..7], &variables);
+    terminal.wait_for("[y/N]");
+    terminal.enter("y\r");
+    assert_eq!(terminal.end().code, 0);
+    assert_eq!(server.got()[1].header("if-match"), Some("\"7\""));
 }
 
 #[test]

@@ -21,7 +21,8 @@ pub(crate) struct Terminal {
     master: Box<dyn MasterPty + Send>,
     writer: Box<dyn Write + Send>,
     pieces: Receiver<Vec<u8>>,
-    child: Box<dyn Child + Send + Sync>,
+    /// The process in it.
+    pub(crate) child: Box<dyn Child + Send + Sync>,
     /// Everything that was written, as it came.
     pub(crate) raw: Vec<u8>,
 }
