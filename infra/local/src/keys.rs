@@ -10,7 +10,7 @@ use domain::limits::PAGE_ITEMS_MAX;
 use domain::{KeyId, OrgId};
 
 use crate::data::Data;
-use crate::failure::{Failure, start};
+use crate::failure::{Failure, run, start};
 use crate::output::Output;
 
 /// The file with the keys, so that they stay the same over a restart.
@@ -219,10 +219,11 @@ impl Keys {
 /// Prints the key of a part, alone on its line.
 ///
 /// # Errors
-/// [`Failure::Start`] if there is none in the folder.
+/// [`Failure::Start`] if there is none in the folder, [`Failure::Run`] if it cannot be printed.
 pub fn print(folder: &Path, part: Part, output: &mut Output) -> Result<(), Failure> {
-    output.line(kept_in(folder, part, "start `relet` there first")?);
-    Ok(())
+    let key = kept_in(folder, part, "start `relet` there first")?;
+    let printed = output.needed(key);
+    printed.map_err(|error| run("cannot print the key", error))
 }
 
 /// The key of a part, of the platform that keeps its data in this folder.

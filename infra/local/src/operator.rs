@@ -32,14 +32,19 @@ pub struct Asked {
 /// standard output, and nowhere else. The table holds the secret's SHA-256 alone.
 ///
 /// # Errors
-/// [`Failure::Start`] if the table cannot be reached; [`Failure::Run`] if it refuses.
+/// [`Failure::Start`] if the table cannot be reached; [`Failure::Run`] if it refuses, or the secret
+/// cannot be printed.
 pub async fn make(asked: Asked, output: &mut Output) -> Result<(), Failure> {
     let settings = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let store = DynamoStore::connect(&settings, &asked.table);
     let there = store.touch(Touch::Keys).await;
     there.map_err(|error| start(&format!("cannot use {}", asked.table), error))?;
     let (key, secret) = put(&store, &SystemClock, &SystemIds, asked).await?;
-    output.line(secret.reveal());
+    let printed = output.needed(secret.reveal());
+    printed.map_err(|error| {
+        let what = "the key is made, but nobody can know it";
+        run(what, format!("{error}; revoke {} of {}", key.id, key.org))
+    })?;
     tracing::info!(key_id = %key.id, org_id = %key.org, "operator key made");
     Ok(())
 }

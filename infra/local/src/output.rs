@@ -31,6 +31,14 @@ impl Output {
     pub fn line(&mut self, text: impl std::fmt::Display) {
         let _ = writeln!(self.0, "{text}");
     }
+
+    /// Writes a line that the command is there for: if it is lost, so is all that was done.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn needed(&mut self, text: impl std::fmt::Display) -> io::Result<()> {
+        writeln!(self.0, "{text}").and_then(|()| self.0.flush())
+    }
 }
 
 /// A text in a style.

@@ -1,6 +1,7 @@
 //! The first key of a deployed platform, made at its table.
 
-use std::process::Output;
+use std::fs::OpenOptions;
+use std::process::{Output, Stdio};
 
 use app::auth::authenticate;
 use app::ports::ListKeys as _;
@@ -14,6 +15,10 @@ use crate::support::relet;
 
 /// Runs `relet operator-key` against the table of an engine.
 async fn operator_key(engine: &Engine, args: &[&str]) -> Output {
+    operator_key_to(engine, args, Stdio::piped()).await
+}
+
+async fn operator_key_to(engine: &Engine, args: &[&str], stdout: Stdio) -> Output {
     let mut command = relet();
     command.arg("operator-key").args(args);
     for (name, value) in [
@@ -24,6 +29,7 @@ async fn operator_key(engine: &Engine, args: &[&str]) -> Output {
     ] {
         command.env(name, value);
     }
+    command.stdout(stdout);
     let ran = tokio::task::spawn_blocking(move || command.output()).await;
     ran.unwrap().unwrap()
 }
@@ -72,6 +78,23 @@ async fn an_operator_s_key_is_made_at_the_table_and_its_secret_is_printed_once()
     let org = "relet".parse().unwrap();
     let listed = engine.store().list_keys(&org, None, 10).await.unwrap();
     assert_eq!(listed.items.len(), 2, "both are listed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_cannot_be_printed_is_a_failure_that_names_it() {
+    let engine = Engine::start().await;
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let args = ["--table", TABLE, "--org", "relet"];
+    let output = operator_key_to(&engine, &args, full.into()).await;
+    let stderr = texts(&output).1;
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let org = "relet".parse().unwrap();
+    let made = engine.store().list_keys(&org, None, 10).await.unwrap();
+    let id = made.items[0].id.as_str();
+    assert!(
+        stderr.contains(&format!("revoke {id} of relet")),
+        "{stderr}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
