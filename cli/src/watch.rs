@@ -45,6 +45,8 @@ struct Seen {
     began: Instant,
     /// The columns of the line of progress that stands on the terminal.
     line: usize,
+    /// Why the reservation could not be asked any more: it is over, or under review.
+    over: Option<String>,
     /// The last failure of a look, until one works.
     trouble: Option<String>,
 }
@@ -91,6 +93,7 @@ impl Watch {
             vms,
             began: Instant::now(),
             line: 0,
+            over: None,
             trouble: None,
         };
         if screen.is_live() {
@@ -106,6 +109,9 @@ impl Watch {
         seen.close_line(screen);
         match ended {
             Some(Ok(Ok(()))) => {
+                if let Some(why) = &seen.over {
+                    return Err(not_its_own(why));
+                }
                 let units = args.unit_ids.join(", ");
                 let line = format!("Usable: {units}, after {}", rounded(seen.began.elapsed()));
                 screen.say(&styled(GOOD, &line));
@@ -128,7 +134,8 @@ impl Seen {
         let mut pause = LOOK_EVERY;
         while !self.there.is_empty() {
             match look(client, args, &self.there).await {
-                Ok(there) => {
+                Ok((there, over)) => {
+                    self.over = over;
                     self.trouble = None;
                     pause = LOOK_EVERY;
                     for vm in self.there.clone() {
@@ -193,22 +200,26 @@ impl Seen {
     }
 }
 
-/// Which of these VMs are still on the units.
+/// Which of these VMs are still on the units; and why the reservation cannot be asked, if so.
 async fn look(
     client: &Client,
     args: &ReclaimArgs,
     of: &BTreeSet<String>,
-) -> Result<BTreeSet<String>, Failure> {
+) -> Result<(BTreeSet<String>, Option<String>), Failure> {
     let mut dry = args.dry_call();
     // Whatever else happens to the reservation, these VMs are what is watched.
     dry.if_match = None;
     match client.send(&dry, LOOK_MAX).await {
         Ok(answer) => {
             let named = names(&answer.body, "wouldTerminate")?;
-            Ok(named.into_iter().filter(|vm| of.contains(vm)).collect())
+            let there = named.into_iter().filter(|vm| of.contains(vm)).collect();
+            Ok((there, None))
         }
         Err(failure) if failure.exit == Exit::Server || failure.exit == Exit::Auth => Err(failure),
-        Err(_) => by_records(client, args, of).await,
+        Err(failure) => {
+            let there = by_records(client, args, of).await?;
+            Ok((there, Some(failure.what)))
+        }
     }
 }
 
@@ -245,6 +256,13 @@ async fn by_records(
 
 fn rounded(time: Duration) -> String {
     format!("{:.1}s", time.as_secs_f64())
+}
+
+/// The VMs are gone, but the units are not there to be used: the reservation has changed.
+fn not_its_own(why: &str) -> Failure {
+    let what = format!("all VMs are gone, but the units are not usable: {why}");
+    let hint = "orl reservations get shows what became of the reservation";
+    Failure::new(Exit::Conflict, what).hint(hint)
 }
 
 /// A refusal to be looked at comes after the reclaim, and must not pass for one of it.

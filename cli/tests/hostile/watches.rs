@@ -222,7 +222,8 @@ fn a_reservation_that_is_over_is_followed_by_its_records() {
     ];
     let server = watched(looks);
     let (output, said) = watch(&server, &[]);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(!said.contains("Usable"), "{said}");
     assert!(
         server
             .got()

@@ -235,6 +235,8 @@ fn a_watch_goes_on_when_the_reservation_ends_meanwhile() {
         &["reservations", "end", NODE, &world.reservation],
     );
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    // The VMs are followed to their end, but the units are in the pool.
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
     assert!(said(&output).contains("gone "), "{output:?}");
+    assert!(flat(&said(&output)).contains("the units are not usable"));
 }
