@@ -21,7 +21,12 @@ use page::Block;
 use run::Binaries;
 
 /// Blocks of commands that are shown and not run: the page, the first line, and why.
-const SHOWN_ONLY: [(&str, &str, &str); 3] = [
+const SHOWN_ONLY: [(&str, &str, &str); 4] = [
+    (
+        "docs/functions.md",
+        "tests/deploy/run.sh           # builds, deploys, and at the end measures; by itself:",
+        "`.ci/run` runs it; it takes minutes",
+    ),
     (
         "docs/openapi.md",
         "pip install openapi-python-client==0.29.1",

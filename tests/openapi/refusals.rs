@@ -159,7 +159,7 @@ fn general(recorder: &Recorder, cast: &Cast, route: &Route, code: &str) -> Optio
         }
         "not_found" => right.by(&Who::Buyer.secret()),
         "body_too_large" => {
-            let body = json!({ "reason": " ".repeat(70_000) });
+            let body = json!({ "reason": "hush ".repeat(14_000) });
             send(route.method, path, &body).by(&by)
         }
         "unsupported_media_type" => right.header("content-type", "text/plain").by(&by),
