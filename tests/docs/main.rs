@@ -14,10 +14,11 @@ mod compare;
 mod page;
 mod run;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use page::Block;
+use relet_tests::root;
 use run::Binaries;
 
 /// Blocks of commands that are shown and not run: the page, the first line, and why.
@@ -44,11 +45,6 @@ const SHOWN_ONLY: [(&str, &str, &str); 4] = [
         "`.ci/run` runs it",
     ),
 ];
-
-fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap().to_owned()
-}
 
 /// The README and the pages of `docs/`, by their paths.
 fn pages() -> Vec<(String, String)> {
