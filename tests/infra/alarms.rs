@@ -10,6 +10,12 @@ use crate::{Findings, expect, folders, logical, of_type, properties};
 /// The namespace of the platform's own metrics.
 const OWN: &str = "Relet/${AWS::StackName}";
 
+/// Metrics with an alarm that the dashboard does without.
+const NOT_SHOWN: [&str; 2] = [
+    "DestinationDeliveryFailures",
+    "ApproximateAgeOfOldestMessage",
+];
+
 /// What an alarm is on, and when it goes off.
 struct Alarm {
     name: String,
@@ -285,14 +291,10 @@ fn dashboard(found: &mut Findings, template: &Value) {
     for widget in widgets.into_iter().flatten() {
         let properties = &widget["properties"];
         for line in properties["metrics"].as_array().into_iter().flatten() {
-            let statistic = &line[line.as_array().map_or(0, Vec::len).saturating_sub(1)]["stat"];
-            let statistic = statistic.as_str().or(properties["stat"].as_str());
-            let parts: Vec<&str> = line
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
+            let members = line.as_array().map_or(&[][..], Vec::as_slice);
+            let statistic = members.last().and_then(|last| last["stat"].as_str());
+            let statistic = statistic.or(properties["stat"].as_str());
+            let parts: Vec<&str> = members.iter().filter_map(Value::as_str).collect();
             let [namespace, metric, dimensions @ ..] = parts.as_slice() else {
                 found.push(format!("Dashboard: {line} is no metric"));
                 continue;
@@ -306,11 +308,7 @@ fn dashboard(found: &mut Findings, template: &Value) {
         }
     }
     for alarm in alarms() {
-        let api = [
-            "DestinationDeliveryFailures",
-            "ApproximateAgeOfOldestMessage",
-        ];
-        if !shown.contains(alarm.metric) && !api.contains(&alarm.metric) {
+        if !shown.contains(alarm.metric) && !NOT_SHOWN.contains(&alarm.metric) {
             found.push(format!("Dashboard: does not show {}", alarm.metric));
         }
     }

@@ -94,11 +94,14 @@ fn is_http(folder: &str) -> bool {
     FunctionName::ALL.iter().any(|name| name.as_str() == folder)
 }
 
+/// Longest run of a function in seconds, where it has no other.
+const TIMEOUT_SECS: u64 = 15;
+
 /// Longest run of a function, in seconds.
 pub(crate) fn timeout(folder: &str) -> u64 {
     match folder {
         "stream" | "sweep" => 60,
-        _ => 15,
+        _ => TIMEOUT_SECS,
     }
 }
 
@@ -133,7 +136,7 @@ fn globals(found: &mut Findings, template: &Value) {
         "Handler": "bootstrap",
         "Architectures": [{ "Ref": "Architecture" }],
         "MemorySize": 256,
-        "Timeout": 15,
+        "Timeout": TIMEOUT_SECS,
         "Environment": { "Variables": shared },
         "Tags": {
             "app": "relet",
@@ -170,7 +173,7 @@ fn function(found: &mut Findings, template: &Value, folder: &str) {
         "LoggingConfig": { "LogGroup": { "Ref": format!("{name}Logs") } },
         "Environment": { "Variables": own },
     });
-    if timeout(folder) != 15 {
+    if timeout(folder) != TIMEOUT_SECS {
         expected["Timeout"] = json!(timeout(folder));
     }
     if is_http(folder) {
