@@ -22,11 +22,16 @@ use relet_tests::root;
 use run::Binaries;
 
 /// Blocks of commands that are shown and not run: the page, the first line, and why.
-const SHOWN_ONLY: [(&str, &str, &str); 4] = [
+const SHOWN_ONLY: [(&str, &str, &str); 5] = [
     (
         "docs/functions.md",
         "tests/deploy/run.sh           # builds, deploys, and at the end measures; by itself:",
         "`.ci/run` runs it; it takes minutes",
+    ),
+    (
+        "docs/iam.md",
+        "RELET_REWRITE=1 cargo test -p relet-tests --test infra",
+        "writes into the tree; the same test compares without it",
     ),
     (
         "docs/openapi.md",
