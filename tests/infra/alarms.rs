@@ -268,7 +268,7 @@ fn dashboard(found: &mut Findings, template: &Value) {
         .as_str()
         .unwrap_or_default();
     let expected = json!({
-        "DashboardName": { "Ref": "AWS::StackName" },
+        "DashboardName": { "Fn::Sub": "${AWS::StackName}-${AWS::Region}" },
         "DashboardBody": { "Fn::Sub": body },
     });
     expect(found, "Dashboard", &there, &expected);
