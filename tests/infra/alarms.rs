@@ -160,6 +160,13 @@ fn alarms() -> Vec<Alarm> {
     let mut alarms = vec![
         iterator("StreamAgeAlarm").over(60_000, 60, 3),
         iterator("StreamAgePageAlarm").over(900_000, 60, 1).pages(),
+        // A mapping that reads tells so every minute, and be it 0.
+        Alarm::on("StreamUnreadAlarm", "AWS/Lambda", "PolledEventCount")
+            .by("EventSourceMappingUUID", mapping.clone())
+            .statistic("SampleCount")
+            .under(1, 300, 3)
+            .missing("breaching")
+            .pages(),
         Alarm::on("FailedRecordsAlarm", "AWS/Lambda", delivered)
             .by("EventSourceMappingUUID", mapping)
             .pages(),
@@ -274,7 +281,7 @@ fn dashboard(found: &mut Findings, template: &Value) {
         .as_str()
         .unwrap_or_default();
     let expected = json!({
-        "DashboardName": { "Ref": "AWS::StackName" },
+        "DashboardName": { "Fn::Sub": "${AWS::StackName}-${AWS::Region}" },
         "DashboardBody": { "Fn::Sub": body },
     });
     expect(found, "Dashboard", &there, &expected);
