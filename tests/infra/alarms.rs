@@ -213,6 +213,13 @@ fn alarms() -> Vec<Alarm> {
         Alarm::of_table("TableReadThrottlesAlarm", "ReadThrottleEvents"),
         Alarm::of_table("TableWriteThrottlesAlarm", "WriteThrottleEvents"),
     ];
+    alarms.extend(for_each_of_many());
+    alarms
+}
+
+/// Those that each index and each function has.
+fn for_each_of_many() -> Vec<Alarm> {
+    let mut alarms = Vec::new();
     for index in dynamo::table::needed().indexes {
         let name = format!("{}IndexThrottlesAlarm", logical(&index.name));
         let alarm = Alarm::of_table(&name, "WriteThrottleEvents");
