@@ -6,15 +6,10 @@
 )]
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use http_api::FunctionName;
 use http_api::routes::ROUTES;
-
-fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().expect("a workspace").to_owned()
-}
+use relet_tests::root;
 
 fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()

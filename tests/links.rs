@@ -4,35 +4,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
-use std::process::Command;
 
-fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap().to_owned()
-}
+use relet_tests::{root, tracked};
 
 /// The tracked pages of Markdown with their texts.
 fn pages() -> Vec<(PathBuf, String)> {
-    let listed = Command::new("git")
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-            "*.md",
-        ])
-        .current_dir(root())
-        .output()
-        .unwrap();
-    let names = String::from_utf8(listed.stdout).unwrap();
-    let paths = names.split_terminator('\0').map(PathBuf::from);
-    let there = paths.filter(|path| root().join(path).is_file());
+    let paths = tracked().into_iter();
+    let pages = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(root().join(&path)).unwrap();
         (path, text)
     };
-    there.map(read).collect()
+    pages.map(read).collect()
 }
 
 /// The lines of a page outside of fenced blocks, from 1.

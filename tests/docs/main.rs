@@ -14,18 +14,24 @@ mod compare;
 mod page;
 mod run;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use page::Block;
+use relet_tests::root;
 use run::Binaries;
 
 /// Blocks of commands that are shown and not run: the page, the first line, and why.
-const SHOWN_ONLY: [(&str, &str, &str); 4] = [
+const SHOWN_ONLY: [(&str, &str, &str); 5] = [
     (
         "docs/functions.md",
         "tests/deploy/run.sh           # builds, deploys, and at the end measures; by itself:",
         "`.ci/run` runs it; it takes minutes",
+    ),
+    (
+        "docs/iam.md",
+        "RELET_REWRITE=1 cargo test -p relet-tests --test infra",
+        "writes into the tree; the same test compares without it",
     ),
     (
         "docs/openapi.md",
@@ -44,11 +50,6 @@ const SHOWN_ONLY: [(&str, &str, &str); 4] = [
         "`.ci/run` runs it",
     ),
 ];
-
-fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap().to_owned()
-}
 
 /// The README and the pages of `docs/`, by their paths.
 fn pages() -> Vec<(String, String)> {

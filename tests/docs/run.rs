@@ -167,7 +167,7 @@ impl Platform {
 
     /// Stops it as Ctrl-C does, and the processes of its VMs with it.
     fn stop(mut self) {
-        signal(&format!("{}", self.child.id()), "INT");
+        signal(&self.child.id().to_string(), "INT");
         let status = wait(&mut self.child);
         assert!(status.is_some_and(|status| status.success()), "{status:?}");
     }

@@ -10,6 +10,12 @@ use crate::{Findings, expect, folders, logical, of_type, properties};
 /// The namespace of the platform's own metrics.
 const OWN: &str = "Relet/${AWS::StackName}";
 
+/// Metrics with an alarm that the dashboard does without.
+const NOT_SHOWN: [&str; 2] = [
+    "DestinationDeliveryFailures",
+    "ApproximateAgeOfOldestMessage",
+];
+
 /// What an alarm is on, and when it goes off.
 struct Alarm {
     name: String,
@@ -154,6 +160,13 @@ fn alarms() -> Vec<Alarm> {
     let mut alarms = vec![
         iterator("StreamAgeAlarm").over(60_000, 60, 3),
         iterator("StreamAgePageAlarm").over(900_000, 60, 1).pages(),
+        // A mapping that reads tells so every minute, and be it 0.
+        Alarm::on("StreamUnreadAlarm", "AWS/Lambda", "PolledEventCount")
+            .by("EventSourceMappingUUID", mapping.clone())
+            .statistic("SampleCount")
+            .under(1, 300, 3)
+            .missing("breaching")
+            .pages(),
         Alarm::on("FailedRecordsAlarm", "AWS/Lambda", delivered)
             .by("EventSourceMappingUUID", mapping)
             .pages(),
@@ -200,6 +213,13 @@ fn alarms() -> Vec<Alarm> {
         Alarm::of_table("TableReadThrottlesAlarm", "ReadThrottleEvents"),
         Alarm::of_table("TableWriteThrottlesAlarm", "WriteThrottleEvents"),
     ];
+    alarms.extend(for_each_of_many());
+    alarms
+}
+
+/// Those that each index and each function has.
+fn for_each_of_many() -> Vec<Alarm> {
+    let mut alarms = Vec::new();
     for index in dynamo::table::needed().indexes {
         let name = format!("{}IndexThrottlesAlarm", logical(&index.name));
         let alarm = Alarm::of_table(&name, "WriteThrottleEvents");
@@ -268,7 +288,7 @@ fn dashboard(found: &mut Findings, template: &Value) {
         .as_str()
         .unwrap_or_default();
     let expected = json!({
-        "DashboardName": { "Ref": "AWS::StackName" },
+        "DashboardName": { "Fn::Sub": "${AWS::StackName}-${AWS::Region}" },
         "DashboardBody": { "Fn::Sub": body },
     });
     expect(found, "Dashboard", &there, &expected);
@@ -285,14 +305,10 @@ fn dashboard(found: &mut Findings, template: &Value) {
     for widget in widgets.into_iter().flatten() {
         let properties = &widget["properties"];
         for line in properties["metrics"].as_array().into_iter().flatten() {
-            let statistic = &line[line.as_array().map_or(0, Vec::len).saturating_sub(1)]["stat"];
-            let statistic = statistic.as_str().or(properties["stat"].as_str());
-            let parts: Vec<&str> = line
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
+            let members = line.as_array().map_or(&[][..], Vec::as_slice);
+            let statistic = members.last().and_then(|last| last["stat"].as_str());
+            let statistic = statistic.or(properties["stat"].as_str());
+            let parts: Vec<&str> = members.iter().filter_map(Value::as_str).collect();
             let [namespace, metric, dimensions @ ..] = parts.as_slice() else {
                 found.push(format!("Dashboard: {line} is no metric"));
                 continue;
@@ -306,11 +322,7 @@ fn dashboard(found: &mut Findings, template: &Value) {
         }
     }
     for alarm in alarms() {
-        let api = [
-            "DestinationDeliveryFailures",
-            "ApproximateAgeOfOldestMessage",
-        ];
-        if !shown.contains(alarm.metric) && !api.contains(&alarm.metric) {
+        if !shown.contains(alarm.metric) && !NOT_SHOWN.contains(&alarm.metric) {
             found.push(format!("Dashboard: does not show {}", alarm.metric));
         }
     }

@@ -16,9 +16,9 @@ mod table;
 mod used;
 mod whole;
 
-use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use relet_tests::root;
 use serde_json::Value;
 
 use crate::used::Used;
@@ -113,11 +113,6 @@ fn read_folders() -> Vec<String> {
 fn logical(function: &str) -> String {
     let (first, rest) = function.split_at(1);
     format!("{}{rest}", first.to_uppercase())
-}
-
-fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap().to_owned()
 }
 
 fn read(path: &str) -> String {

@@ -177,27 +177,14 @@ pub(crate) fn findings(template: &Value, used: &Used) -> Findings {
         };
         let needed = needed(used, &function).into_iter().map(unexplained);
         let needed: BTreeSet<Right> = needed.collect();
-        for Right {
-            on,
-            action,
-            partitions,
-            ..
-        } in granted.difference(&needed)
-        {
-            found.push(format!(
-                "{role}: {action} on {on} {partitions:?} is not what is used"
-            ));
-        }
-        for Right {
-            on,
-            action,
-            partitions,
-            ..
-        } in needed.difference(&granted)
-        {
-            found.push(format!(
-                "{role}: {action} on {on} {partitions:?} is used and lacking"
-            ));
+        for (rights, what) in [
+            (granted.difference(&needed), "is not what is used"),
+            (needed.difference(&granted), "is used and lacking"),
+        ] {
+            for right in rights {
+                let (on, action, partitions) = (&right.on, &right.action, &right.partitions);
+                found.push(format!("{role}: {action} on {on} {partitions:?} {what}"));
+            }
         }
     }
     found

@@ -18,6 +18,8 @@ use testkit::http::{Fleet, Platform, secret_of};
 use testkit::stream::StreamReader;
 use testkit::{RecordingOrders, ScriptedController, SeededIds, TestClock};
 
+use crate::read;
+
 /// What functions made use of, by their names.
 pub(crate) type Used = BTreeMap<&'static str, BTreeSet<Access>>;
 
@@ -82,9 +84,8 @@ impl Scene {
         let key = format!("{}-{:?}", by.org, route.operation);
         let keyed = request.clone().header("idempotency-key", &key);
         let all = match way {
-            _ if !route.repeatable => vec![request],
-            Way::Plain => vec![request],
-            Way::Keyed => vec![keyed.clone(), keyed],
+            Way::Keyed if route.repeatable => vec![keyed.clone(), keyed],
+            Way::Keyed | Way::Plain => vec![request],
         };
         for request in all {
             let answer = self.platform.call(request).await;
@@ -244,13 +245,19 @@ async fn reactions(work: Work) -> Used {
     scene.used
 }
 
-/// What the process of a function needs before its first event.
+/// What the process of a function needs before its first event, by what its `main.rs` touches; the
+/// service of HTTP functions touches keys.
 async fn start(engine: &Engine, function: &str) -> BTreeSet<Access> {
-    let touch = match function {
-        "stream" | "sweep" => Touch::Trails,
-        "terminate" => Touch::Vms,
-        _ => Touch::Keys,
+    let main = read(&format!("functions/{function}/src/main.rs"));
+    let service = read("shared/runtime/src/bootstrap.rs");
+    let source = match main.contains("bootstrap::service()") {
+        true => &service,
+        false => &main,
     };
+    let touches = [Touch::Keys, Touch::Vms, Touch::Trails];
+    let named = |touch: &Touch| source.contains(&format!("Touch::{touch:?})"));
+    let touch = touches.into_iter().find(named);
+    let touch = touch.unwrap_or_else(|| unreachable!("{function} touches nothing"));
     let opened = engine.store().touch(touch).await;
     assert_eq!(opened, Ok(()));
     engine.wire().take_accesses()

@@ -27,8 +27,7 @@ use examples::{Examples, Recorder};
 const COMMAND: &str = "RELET_WRITE_DOCS=1 cargo test -p relet-tests --test openapi";
 
 fn file(path: &str) -> PathBuf {
-    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap().join(path)
+    relet_tests::root().join(path)
 }
 
 /// The rows of `docs/errors.md`: status and code, with what to do.

@@ -1,5 +1,9 @@
 #![doc = include_str!("../README.md")]
 
+mod tree;
+
+pub use tree::{root, tracked};
+
 /// Makes a test over each store out of functions that take one, and one over an engine elsewhere,
 /// which runs where `RELET_CONTRACT_ENDPOINT` names its address.
 #[macro_export]

@@ -227,8 +227,7 @@ impl ReclaimArgs {
     /// The call that says what it would do. It changes nothing, so it may be sent again.
     #[must_use]
     pub fn dry_call(&self) -> Call {
-        let mut call = self.call();
-        call.body = Call::once(&[]).body(self.body().flag("dryRun", true)).body;
+        let mut call = self.call().body(self.body().flag("dryRun", true));
         call.repeat = crate::call::Repeat::Safe;
         call
     }

@@ -1,6 +1,7 @@
 //! Watches over a platform that fails now and then.
 
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 use crate::server::{Request, Server, json, problem, send};
 use crate::terminal::Terminal;
@@ -234,12 +235,14 @@ fn a_reservation_that_is_over_is_followed_by_its_records() {
 
 #[test]
 fn ctrl_c_while_the_reclaim_is_on_its_way_says_that_it_may_be_done() {
-    let server = Server::start(|_, _, _| std::thread::sleep(std::time::Duration::from_secs(20)));
+    let server = Server::start(|_, _, _| std::thread::sleep(Duration::from_secs(20)));
     let variables = [("ORL_URL", server.url.as_str()), ("ORL_API_KEY", KEY)];
     let args = [&ARGS[..], &["--yes"]].concat();
     let mut terminal = Terminal::start(&args, &variables);
+    let began = Instant::now();
     while server.got().is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing is sent");
+        std::thread::sleep(Duration::from_millis(5));
     }
     terminal.enter("\u{3}");
     let ended = terminal.end();

@@ -1,19 +1,19 @@
 //! The first key of a deployed platform: an operator's, made by whoever may write to the table. All
 //! other keys can be made with it over the API.
 
-use app::auth::{ApiKey, SecretKey};
 use app::grant::{Grant, Role};
-use app::ports::{Clock, Commit, Ids, PutKey, Random};
+use app::keys::{KeyRequest, MadeKey};
+use app::ports::{Clock, Ids, PutKey, Random};
 use aws_config::BehaviorVersion;
 use domain::OrgId;
+use domain::limits::KEY_NAME_CHARS_MAX;
 use dynamo::{DynamoStore, Touch};
 use runtime::{SystemClock, SystemIds};
 
 use crate::failure::{Failure, run, start};
 use crate::output::Output;
 
-/// Most characters of a key's name, as the API has it.
-const NAME_CHARS_MAX: usize = 128;
+const DAY_SECS: u32 = 24 * 3_600;
 
 /// What the key is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub async fn make(asked: Asked, output: &mut Output) -> Result<(), Failure> {
     let store = DynamoStore::connect(&settings, &asked.table);
     let there = store.touch(Touch::Keys).await;
     there.map_err(|error| start(&format!("cannot use {}", asked.table), error))?;
-    let (key, secret) = put(&store, &SystemClock, &SystemIds, asked).await?;
+    let MadeKey { key, secret } = put(&store, &SystemClock, &SystemIds, asked).await?;
     let printed = output.needed(secret.reveal());
     printed.map_err(|error| {
         let what = "the key is made, but nobody can know it";
@@ -54,33 +54,20 @@ async fn put(
     clock: &impl Clock,
     fresh: &(impl Ids + Random),
     asked: Asked,
-) -> Result<(ApiKey, SecretKey), Failure> {
-    let what = "cannot make a key";
-    if !(1..=NAME_CHARS_MAX).contains(&asked.name.chars().count()) {
-        let text = format!("a name has 1 to {NAME_CHARS_MAX} characters");
+) -> Result<MadeKey, Failure> {
+    if !(1..=KEY_NAME_CHARS_MAX).contains(&asked.name.chars().count()) {
+        let text = format!("a name has 1 to {KEY_NAME_CHARS_MAX} characters");
         return Err(Failure::Start(text));
     }
-    let random = fresh.random().map_err(|error| run(what, error))?;
-    let (secret, now) = (SecretKey::from_random(&random), clock.now());
-    let id = fresh.uuid().parse();
-    let key = ApiKey {
-        id: id.map_err(|error| run(what, error))?,
+    let request = KeyRequest {
         org: asked.org,
         name: asked.name,
-        prefix: secret.prefix().to_owned(),
         grant: Grant::Role(Role::Owner),
         operator: true,
-        created_at: now,
-        expires_at: asked
-            .days
-            .map(|days| now.plus_ms(i64::from(days) * 86_400_000)),
-        revoked_at: None,
+        life_seconds: asked.days.map(|days| days.saturating_mul(DAY_SECS)),
     };
-    match store.put_key(&secret.digest(), &key).await {
-        Ok(Commit::Done) => Ok((key, secret)),
-        Ok(Commit::Lost) => Err(run(what, "a fresh one is there already")),
-        Err(error) => Err(run(what, error)),
-    }
+    let made = app::keys::make(store, clock, fresh, request).await;
+    made.map_err(|error| run("cannot make a key", error.for_log()))
 }
 
 #[cfg(test)]
@@ -102,7 +89,7 @@ mod tests {
     async fn the_key_is_an_operator_s_until_its_days_are_over() {
         let (store, clock) = (MemoryStore::default(), TestClock::default());
         let made = put(&store, &clock, &SeededIds::new(1), asked("first", Some(2))).await;
-        let (key, secret) = made.unwrap();
+        let MadeKey { key, secret } = made.unwrap();
         assert_eq!((key.org.as_str(), &*key.name), ("relet", "first"));
         let header = format!("Bearer {}", secret.reveal());
         let at = |days: i64| clock.now().plus_ms(days * 86_400_000);

@@ -32,7 +32,7 @@ pub struct MadeKey {
     pub secret: SecretKey,
 }
 
-/// Makes a key.
+/// Makes a key that the caller may make.
 ///
 /// # Errors
 /// [`Error::Forbidden`] by the rules of [`Keeper`]; the store's failures.
@@ -45,6 +45,19 @@ pub async fn create(
 ) -> Result<MadeKey, Error> {
     let keeper = Keeper::of(&context.principal, &request.org)?;
     keeper.check(request.operator, request.grant.role())?;
+    make(store, clock, fresh, request).await
+}
+
+/// Makes a key without asking by whose right: for whoever may write to the store itself.
+///
+/// # Errors
+/// The store's failures.
+pub async fn make(
+    store: &impl PutKey,
+    clock: &impl Clock,
+    fresh: &(impl Ids + Random),
+    request: KeyRequest,
+) -> Result<MadeKey, Error> {
     let bug = |text: &str| Error::Bug(Internal(text.to_owned()));
     let id = fresh.uuid().parse();
     let id: KeyId = id.map_err(|_| bug("a fresh id is not an id"))?;

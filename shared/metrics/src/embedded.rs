@@ -95,11 +95,22 @@ fn line(
     out.push_str("}\n");
 }
 
-/// A namespace as the service has them; nothing in it can end the text that it stands in.
+/// Whether CloudWatch has such namespaces: 1 to 255 of `A-Z a-z 0-9 . _ - / # :`.
+#[must_use]
+pub fn is_namespace(text: &str) -> bool {
+    (1..=255).contains(&text.len()) && text.chars().all(of_namespace)
+}
+
+fn of_namespace(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "._-/#:".contains(c)
+}
+
+/// A namespace of such characters alone; nothing in it can end the text that it stands in.
 fn plain(namespace: &str) -> String {
-    let known = |c: char| c.is_ascii_alphanumeric() || "._-/#:".contains(c);
     let chars = namespace.chars();
-    chars.map(|c| if known(c) { c } else { '_' }).collect()
+    chars
+        .map(|c| if of_namespace(c) { c } else { '_' })
+        .collect()
 }
 
 #[cfg(test)]
@@ -204,6 +215,11 @@ mod tests {
     fn a_namespace_cannot_end_its_text() {
         assert_eq!(plain("Relet/a-b.c"), "Relet/a-b.c");
         assert_eq!(plain("a\"b c\n"), "a_b_c_");
+        let long = "a".repeat(255);
+        assert!(is_namespace("Relet/a-b.c") && is_namespace(&long));
+        for wrong in ["", "a b", "a\"b", "\u{e4}", &*(long + "a")] {
+            assert!(!is_namespace(wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod table;
 
 use std::time::Duration;
 
+pub use embedded::is_namespace;
 use registry::Registry;
 pub use table::*;
 

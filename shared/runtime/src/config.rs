@@ -42,8 +42,7 @@ pub fn metrics_namespace() -> Result<String, ConfigError> {
     let Ok(namespace) = std::env::var(NAME) else {
         return Ok(metrics::NAMESPACE.to_owned());
     };
-    let known = |b: u8| b.is_ascii_alphanumeric() || b"._-/#:".contains(&b);
-    if (1..=255).contains(&namespace.len()) && namespace.bytes().all(known) {
+    if metrics::is_namespace(&namespace) {
         return Ok(namespace);
     }
     Err(ConfigError {

@@ -4,12 +4,10 @@ use std::fs::OpenOptions;
 use std::process::{Output, Stdio};
 
 use app::auth::authenticate;
-use app::ports::ListKeys as _;
-use domain::Timestamp;
+use app::ports::{Clock as _, ListKeys as _};
+use aws_sdk_dynamodb::operation::scan::ScanOutput;
 use runtime::SystemClock;
 use testkit::engine::{Engine, TABLE};
-
-use app::ports::Clock as _;
 
 use crate::support::relet;
 
@@ -39,8 +37,10 @@ fn texts(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-fn now() -> Timestamp {
-    SystemClock.now()
+/// All that the table holds.
+async fn held(engine: &Engine) -> ScanOutput {
+    let scan = engine.client().scan().table_name(TABLE);
+    scan.send().await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,7 +53,8 @@ async fn an_operator_s_key_is_made_at_the_table_and_its_secret_is_printed_once()
     let [secret] = stdout.lines().collect::<Vec<_>>()[..] else {
         panic!("one line: {stdout}");
     };
-    let known = authenticate(&engine.store(), Some(&format!("Bearer {secret}")), now()).await;
+    let (header, now) = (format!("Bearer {secret}"), SystemClock.now());
+    let known = authenticate(&engine.store(), Some(&header), now).await;
     let caller = known.unwrap().caller;
     assert!(caller.operator && caller.org.as_str() == "relet");
     assert!(
@@ -61,13 +62,7 @@ async fn an_operator_s_key_is_made_at_the_table_and_its_secret_is_printed_once()
         "it says which: {stderr}"
     );
     assert!(!stderr.contains(secret), "and not the secret");
-    let held = engine
-        .client()
-        .scan()
-        .table_name(TABLE)
-        .send()
-        .await
-        .unwrap();
+    let held = held(&engine).await;
     assert!(
         !format!("{held:?}").contains(&secret[4..]),
         "nor does the table"
@@ -120,12 +115,6 @@ async fn without_its_table_or_with_a_wrong_flag_no_key_is_made() {
             "{stderr}"
         );
     }
-    let held = engine
-        .client()
-        .scan()
-        .table_name(TABLE)
-        .send()
-        .await
-        .unwrap();
+    let held = held(&engine).await;
     assert_eq!(held.count(), 0);
 }

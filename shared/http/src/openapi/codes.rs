@@ -5,7 +5,8 @@ use crate::routes::{Access, BodyRule, Operation, Otherwise, Route};
 /// A status with the code that stands behind it.
 type Code = (u16, &'static str);
 
-/// What anybody may meet who is known: bugs, and a store that is busy or away.
+/// What any call may meet that needs a key: that there is none that is good, bugs, and a store that
+/// is busy or away.
 const KEYED: [Code; 4] = [
     (401, "unauthorized"),
     (429, "throttled"),
