@@ -346,7 +346,8 @@ mod tests {
     fn values_are_shown_as_people_read_them() {
         let item = json!({
             "at": "2026-07-01T12:00:00.250Z", "name": "at 12T00Z", "list": ["a", "b"],
-            "id": "2026-07-01T12:00:00Z", "createdAt": "soon", "inner": { "flag": true }, "number": 3, "odd": "\u{1b}[2J",
+            "id": "2026-07-01T12:00:00Z", "createdAt": "soon",
+            "inner": { "flag": true }, "number": 3, "odd": "\u{1b}[2J",
         });
         for (path, expected) in [
             ("at", "2026-07-01 12:00:00Z"),
