@@ -220,14 +220,13 @@ impl Client {
             None => None,
         };
         // A key may also have been written with escapes.
-        let clean = body
-            .as_ref()
-            .map(|body| self.without_key(&body.to_string()));
-        if let (Some(clean), Some(there)) = (clean, &body)
-            && clean != there.to_string()
-        {
-            body = serde_json::from_str(&clean).ok();
-            text = Some(clean);
+        let read = body.as_ref().map(Value::to_string);
+        let clean = read.as_deref().map(|read| self.without_key(read));
+        if clean != read {
+            body = clean
+                .as_deref()
+                .and_then(|clean| serde_json::from_str(clean).ok());
+            text = clean;
         }
         match (status, body, text) {
             (200..=299, Some(body), Some(text)) => Tried::Done(Answer {
