@@ -2,8 +2,8 @@
 //!
 //! Processes that tests start, and code that runs inside tests, leave their logs in the folder
 //! that `RELET_TEST_LOG_DIR` names (`testkit::logs`). Every reason that a test gives carries one
-//! word or is listed here, which another test here holds. The search comes last, when all logs are there: it is
-//! ignored by a run of all tests, and `.ci/run` asks for it.
+//! word or is listed here, which another test here holds. The search comes last, when all logs are
+//! there: it is ignored by a run of all tests, and `.ci/run` asks for it.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use testkit::logs::{FOLDER, HUSH};
 
-/// Reasons that people read, in the demo and in the API document: they do not hush, and are searched
-/// for as they are.
+/// Reasons that people read, in the demo and in the API document: they do not hush, and are
+/// searched for as they are.
 const READ_REASONS: [&str; 7] = [
     "idle until Monday",
     "launch day",
