@@ -54,8 +54,8 @@ pub struct OperatorKeyArgs {
     /// The key's name, for whoever lists the keys.
     #[arg(long, value_name = "NAME", default_value = "operator")]
     name: String,
-    /// Days after which it is good no more; never if left out.
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    /// Days after which it is good no more, at most ten years of them; never if left out.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3_650))]
     expires_in_days: Option<u32>,
 }
 
