@@ -187,7 +187,7 @@ impl Row {
     }
 
     /// What is held to the bound. A first answer of the sweep is a whole run: sixteen requests to
-    /// the store.
+    /// the store, one by one.
     fn judged(&self, name: &str) -> f64 {
         self.by()[usize::from(name != "sweep")]
     }

@@ -2,7 +2,6 @@
 
 use app::ports::{Commit, Due, FindDue, LookAgain, StoreResult, Subject};
 use domain::{Timestamp, Version};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::DynamoStore;
 use super::read::Range;
@@ -12,45 +11,32 @@ use crate::expr::{Expression, Finished, at_most, eq};
 use crate::item::{Item, Reader, node, reservation};
 use crate::keys::{self, DUE_AT, DUE_INDEX, DUE_PK, DUE_SHARDS, Key, PK, SK, due_pk, due_shard_pk};
 
-/// Shards that are asked at the same time.
-const SHARDS_AT_ONCE: usize = 4;
-
 impl FindDue for DynamoStore {
     /// One query for each shard of the index of keys, whatever else the table holds.
     async fn find_due(&self, now: Timestamp, limit: usize) -> StoreResult<Vec<Due>> {
-        let shards = stream::iter(0..DUE_SHARDS).map(|shard| self.due_in(shard, now, limit));
-        let found: Vec<Vec<Due>> = shards
-            .buffer_unordered(SHARDS_AT_ONCE)
-            .try_collect()
-            .await?;
-        let mut found = found.concat();
-        found.sort();
-        found.truncate(limit);
-        Ok(found)
-    }
-}
-
-impl DynamoStore {
-    async fn due_in(&self, shard: u64, now: Timestamp, limit: usize) -> StoreResult<Vec<Due>> {
-        let mut e = Expression::default();
-        let (partition, at) = (e.path(&[DUE_PK]), e.path(&[DUE_AT]));
-        let (own, now) = (e.text(due_shard_pk(shard)), e.text(now.to_string()));
-        e.require(eq(&partition, &own));
-        e.require(at_most(&at, &now));
-        let range = Range {
-            index: Some(DUE_INDEX),
-            keys: e.finish()?,
-            limit,
-            forward: true,
-        };
         let mut found = Vec::new();
-        for entry in self.query(&range).await? {
-            // One that nobody can read must not hide the others.
-            match due(&entry) {
-                Ok(due) => found.push(due),
-                Err(cause) => tracing::error!(%cause, "an index entry is unreadable"),
+        for shard in 0..DUE_SHARDS {
+            let mut e = Expression::default();
+            let (partition, at) = (e.path(&[DUE_PK]), e.path(&[DUE_AT]));
+            let (own, now) = (e.text(due_shard_pk(shard)), e.text(now.to_string()));
+            e.require(eq(&partition, &own));
+            e.require(at_most(&at, &now));
+            let range = Range {
+                index: Some(DUE_INDEX),
+                keys: e.finish()?,
+                limit,
+                forward: true,
+            };
+            for entry in self.query(&range).await? {
+                // One that nobody can read must not hide the others.
+                match due(&entry) {
+                    Ok(due) => found.push(due),
+                    Err(cause) => tracing::error!(%cause, "an index entry is unreadable"),
+                }
             }
         }
+        found.sort();
+        found.truncate(limit);
         Ok(found)
     }
 }
